@@ -14,6 +14,7 @@ from raykd.signals import SIGNALS, Need
 
 CHAIN = ("emissions", "transitions")
 ARCS = ("arcs", "relations")
+SAMPLES = ("samples",)
 LAYER_SIGNALS = ("hidden", "hidden_int8", "piece_states", "attention")
 """Signals of a model's layers, not of its distribution: several models have no mean of them."""
 LIVE_SIGNALS = ("piece_states", "attention")
@@ -23,14 +24,19 @@ are live as well, because every epoch masks different pieces."""
 # name -> its sources, as alternatives: the first one that a teacher offers is used.
 # "marginals" (of tokens), "pairs" (of neighbouring tokens) and "softened" (either, of scores divided by a temperature)
 # are computed inside the training step and never stored, so that one transfer set serves every temperature.
+# "soft_marginals" are marginals that are softened by a temperature, or whose logarithms are read: those of samples are
+# 0 for all labels that no sample has, and stay 0 at any temperature.
+# "weighted_paths" are labellings with their probabilities: samples, whatever their number, or the K best.
 # "kbest" of a chain is computed once and stored, because decoding is expensive. A parser's arcs are read in the labels
 # of the student, and these differ between students: so the K best labels of a parser are found inside the training
 # step too, for any K. A parser's words are independent of each other: it has no pairs.
 DERIVATIONS: Mapping[str, tuple[tuple[str, ...], ...]] = MappingProxyType(
     {
         "kbest": (CHAIN, ARCS),
-        "marginals": (CHAIN, ("token_marginals",), ARCS),
-        "pairs": (CHAIN,),
+        "marginals": (CHAIN, ("token_marginals",), ARCS, SAMPLES),
+        "soft_marginals": (CHAIN, ("token_marginals",), ARCS),
+        "weighted_paths": (("kbest",), SAMPLES),
+        "pairs": (CHAIN, SAMPLES),
         "softened": (CHAIN, ARCS),
     }
 )
@@ -52,7 +58,8 @@ def explain_unmet_needs(needs: Iterable[Need], offers: Iterable[str]) -> str:
         "'emissions' is needed, and the teacher offers kbest only"
     """
     offered = tuple(dict.fromkeys(offers))
-    unmet = {need.signal: need for need in needs if _stored_needs(need, offered) is None}
+    stored_forms = (_stored_form(need, offered) for need in needs)
+    unmet = {need.signal: need for need in stored_forms if _stored_needs(need, offered) is None}
     return "; ".join(_explain(need, offered) for need in unmet.values())
 
 
@@ -73,7 +80,9 @@ def signals_to_store(needs: Iterable[Need], offers: Iterable[str]) -> tuple[Need
         ['arcs', 'relations']
     """
     offered = tuple(offers)
-    return _merge_needs(stored for need in needs for stored in _stored_needs(need, offered) or ())
+    return _merge_needs(
+        stored for need in needs for stored in _stored_needs(_stored_form(need, offered), offered) or ()
+    )
 
 
 def signals_to_read(needs: Iterable[Need], stored: Iterable[str]) -> tuple[Need, ...]:
@@ -84,7 +93,8 @@ def signals_to_read(needs: Iterable[Need], stored: Iterable[str]) -> tuple[Need,
         stored: names of the signals in the transfer set.
     """
     stored = tuple(stored)
-    choices = ((need, _stored_needs(need, stored) or ()) for need in needs)
+    forms = (_stored_form(need, stored) for need in needs)
+    choices = ((need, _stored_needs(need, stored) or ()) for need in forms)
     return _merge_needs(
         signal for need, signals in choices for signal in ((need,) if need in signals else signals)
     )
@@ -117,6 +127,15 @@ def _merge_needs(needs: Iterable[Need]) -> tuple[Need, ...]:
         if need.name not in largest or need.k > largest[need.name].k:
             largest[need.name] = need
     return tuple(need for signal in SIGNALS for need in largest.values() if need.signal == signal)
+
+
+def _stored_form(need: Need, offered: tuple[str, ...]) -> Need:
+    """Return the need in terms of signals: paths are the K best of a model, or an annotator's samples."""
+    if need.signal == "weighted_paths" or (need.signal == "kbest" and need.k <= 1):
+        best = Need("kbest", k=need.k)
+        # The best labelling is the first sample.
+        return Need("samples") if "samples" in offered and _stored_needs(best, offered) is None else best
+    return need
 
 
 def _stored_needs(need: Need, offered: tuple[str, ...]) -> tuple[Need, ...] | None:

@@ -6,7 +6,7 @@ objective.
 
 A chain teacher offers its scores, from which everything else derives. A teacher that is no chain (spans, an average of
 several teachers) offers `token_marginals` and its best path. A parser offers the log-probabilities of all arcs and of
-their relations.
+their relations. An annotator offers `samples`: labellings with weights, which are all that it says.
 
 Shapes: B batch, T labels of a sentence (one per word, or one), W words, P pieces, Y tags, K best, D size, H heads
 (n + 1 for n words, head 0 is the root); N sentences and R rows of a shard, V values of one row.
@@ -82,11 +82,13 @@ class Sizes:
         tags: Number of tags.
         hidden: Layer to components of a state, for the layers that are read.
         projected: Layers that the model projects to another model's width itself.
+        samples: Largest number of labellings that an annotator gives for a sentence; 0 for models.
     """
 
     tags: int
     hidden: Mapping[int, int] = field(default_factory=dict, hash=False)
     projected: frozenset[int] = frozenset()
+    samples: int = 0
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,8 @@ class TeacherBatch:
         chain: Emissions [B, T, Y], transitions [B, Y, Y] (`transitions[b, from, to]`), start and end scores [B, Y].
             Transitions have a batch dimension because sentences of one batch may have different teachers.
         paths_BKT: The K best paths, best first; int64, 0 on padding.
-        scores_BK: Scores of the paths under the chain; −∞ if a sentence has fewer than K paths.
+        scores_BK: Scores of the paths under the chain, or log-weights of samples; −∞ if a sentence has fewer than K
+            paths.
         marginals: Token marginals of teachers that are no chains, as a chain without transitions.
         hidden: Hidden states from which labels are predicted, by layer and precision, and their number per sentence.
         features: Vectors of a frozen encoder for each word, in float16.
@@ -194,6 +197,8 @@ class TeacherBatch:
         on_labels: The same arcs, as seen through the labels of the student that is trained.
         pieces: Layer to states of all pieces, from a teacher that reads the batch in the training step.
         attention: Layer to attention scores of such a teacher, as in its `Output`.
+        sample_lengths_B: Labels of each sentence, where the paths are an annotator's samples: then they are its whole
+            distribution. None for the K best paths of a larger one.
     """
 
     chain: Chain | None = None
@@ -208,6 +213,7 @@ class TeacherBatch:
     on_labels: ArcsOnLabels | None = None
     pieces: Mapping[int, Float[Tensor, "batch piece size"]] = field(default_factory=dict)
     attention: Mapping[int, Float[Tensor, "batch head piece piece"]] = field(default_factory=dict)
+    sample_lengths_B: Int[Tensor, " batch"] | None = None
 
     @staticmethod
     def from_signals(values: Mapping[Need, tuple[Tensor, ...]]) -> TeacherBatch:
@@ -230,13 +236,18 @@ class TeacherBatch:
         if {"arcs", "relations"} <= parts_by_signal.keys():
             (arcs_BN1, lengths_B), (relations_BNR, _) = parts_by_signal["arcs"], parts_by_signal["relations"]
             arcs = LabelledArcs.from_rows(arcs_BN1, relations_BNR, lengths_B)
+        paths_BKT, scores_BK, *sample_lengths = parts_by_signal.get(
+            "samples", parts_by_signal.get("kbest", (None, None))
+        )
         return TeacherBatch(
             chain,
-            *parts_by_signal.get("kbest", (None, None)),
+            paths_BKT,
+            scores_BK,
             marginals=marginals,
             hidden={need: (parts[0], parts[1]) for need, parts in values.items() if need.layer is not None},
             features=parts_by_signal["features"][0] if "features" in parts_by_signal else None,
             arcs=arcs,
+            sample_lengths_B=sample_lengths[0] if sample_lengths else None,
         )
 
 
@@ -273,6 +284,15 @@ def _take_best_path(output: Output, need: Need) -> tuple[Tensor, ...]:
     # The best labelling cannot be computed from token marginals: a teacher that is no chain decodes it here.
     paths_BT, scores_B = viterbi(output.distribution, output.legal)
     return paths_BT[:, :, None], scores_B[:, None]
+
+
+def _take_samples(output: Output, need: Need) -> tuple[Tensor, ...]:
+    from raykd.structures import WeightedPaths
+
+    paths = output.distribution
+    if not isinstance(paths, WeightedPaths):
+        raise TypeError(f"an annotator gives WeightedPaths, got {type(paths).__name__}")
+    return paths.paths_BKT.transpose(1, 2), paths.log_weights_BK
 
 
 def _take_hidden(output: Output, need: Need) -> tuple[Tensor, ...]:
@@ -340,6 +360,10 @@ def _read_paths(lengths_B: Tensor, paths_BTK: Tensor, scores_BK: Tensor) -> tupl
     return paths_BTK.transpose(1, 2).long(), scores_BK
 
 
+def _read_samples(lengths_B: Tensor, paths_BTK: Tensor, log_weights_BK: Tensor) -> tuple[Tensor, ...]:
+    return *_read_paths(lengths_B, paths_BTK, log_weights_BK), lengths_B
+
+
 def _read_scaled(lengths_B: Tensor, steps_BTD: Tensor, scales_BT1: Tensor) -> tuple[Tensor, ...]:
     return steps_BTD * scales_BT1, lengths_B
 
@@ -350,6 +374,10 @@ def _tags(sizes: Sizes, need: Need) -> int:
 
 def _state_size(sizes: Sizes, need: Need) -> int:
     return sizes.hidden[need.layer or 0]
+
+
+def _samples(sizes: Sizes, need: Need) -> int:
+    return sizes.samples
 
 
 def _float16(sizes: Sizes) -> DTypeLike:
@@ -386,6 +414,15 @@ _ENTRIES = (
             Column("scores", "sentence", lambda sizes, need: need.k),
         ),
         _take_best_path, _read_paths, sources=("emissions", "transitions"), derive=_derive_paths, decoded=True,
+    ),
+    # All labellings of an annotator with their log-weights, merged and sorted: they are its whole distribution.
+    Signal(
+        "samples",
+        (
+            Column("sample_paths", "label", _samples, dtype=lambda sizes: path_dtype(sizes.tags)),
+            Column("log_weights", "sentence", _samples),
+        ),
+        _take_samples, _read_samples,
     ),
     Signal("hidden", (_states("hidden", "label"),), _take_hidden, _read_rows),
     Signal(

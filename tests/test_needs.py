@@ -62,7 +62,8 @@ def test_a_parser_serves_all_but_pairs_from_its_arcs_and_relations():
         )
     message = explain_unmet_needs([Need("pairs")], ARCS)
     assert message == (
-        "'pairs' is needed: it derives from emissions and transitions, and the teacher offers arcs and relations only"
+        "'pairs' is needed: it derives from emissions and transitions or from samples, and the teacher offers arcs and "
+        "relations only"
     )
 
 

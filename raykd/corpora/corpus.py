@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -106,6 +106,30 @@ class Corpus:
         return Corpus(
             self.tag_set, selected, parts, self.report.restricted(selected), self.unit, self.pos, outside
         )
+
+    def select_rows(self, masks: Mapping[str, np.ndarray]) -> Corpus:
+        """Return the corpus without some sentences, with new memory-mapped tables.
+
+        Args:
+            masks: Part → True for the sentences to take [N]; other parts stay whole.
+        """
+        parts = dict(self.parts)
+        for part, mask in masks.items():
+            if not mask.all():
+                parts[part] = _filter_rows(parts[part], mask)
+        if parts == self.parts:
+            return self
+        sentences = count_sentences(parts, self.languages)
+        return replace(self, parts=parts, report=replace(self.report, sentences=sentences))
+
+
+def _filter_rows(table: pa.Table, mask: np.ndarray) -> pa.Table:
+    bounds = np.cumsum([0, *(batch.num_rows for batch in table.to_batches())])
+    filtered = (
+        batch.filter(pa.array(mask[first:last]))
+        for batch, first, last in zip(table.to_batches(), bounds, bounds[1:], strict=False)
+    )
+    return to_mapped_table(table.schema, filtered)
 
 
 def _filter_languages(table: pa.Table, languages: tuple[str, ...]) -> pa.Table:

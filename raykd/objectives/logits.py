@@ -40,7 +40,7 @@ class Logits(Objective):
     @property
     @override
     def needs(self) -> tuple[Need, ...]:
-        return (Need("marginals"),)
+        return (Need("soft_marginals"),)
 
     @property
     @override
@@ -60,8 +60,8 @@ class Logits(Objective):
         from raykd.structures import token_marginals
         from raykd.structures.labelled_arcs import FORBIDDEN
 
-        chain = marginals_chain(teacher, self.kind, softened=False)
         scores_BTY = _scores(output, modules)
+        chain = marginals_chain(teacher, self.kind, softened=False, tags=scores_BTY.shape[2])
         target_BTY = token_marginals(chain).log().clamp_min(self.floor).to(scores_BTY.dtype)
         # Padding may hold anything, NaN included; forbidden tags have no logarithm to learn.
         unread_BTY = ~chain.mask_BT[:, :, None] | (scores_BTY <= FORBIDDEN)

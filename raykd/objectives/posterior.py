@@ -70,7 +70,7 @@ class Posterior(Objective):
         from raykd.structures import posterior_kl
 
         target_BTY = target_moments(
-            teacher, self.kind, self.temperature, self.temperature_mode, pairwise=False
+            teacher, self.kind, self.temperature, self.temperature_mode, pairwise=False, tags=student.tags
         ).token_BTY
         if teacher.on_labels is not None:
             # A divergence needs distributions, but labels express only a part of the arcs: renormalise that part.

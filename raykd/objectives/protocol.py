@@ -141,7 +141,7 @@ def teacher_chain(teacher: TeacherBatch, kind: str) -> Chain:
     return teacher.chain.detach()
 
 
-def marginals_chain(teacher: TeacherBatch, kind: str, *, softened: bool) -> Chain:
+def marginals_chain(teacher: TeacherBatch, kind: str, *, softened: bool, tags: int) -> Chain:
     """Return a chain with the teacher's token marginals, detached from every gradient.
 
     A teacher without a chain gives independent tags with these marginals.
@@ -150,6 +150,7 @@ def marginals_chain(teacher: TeacherBatch, kind: str, *, softened: bool) -> Chai
         teacher: Signals of the teacher.
         kind: Kind of the objective, for the message.
         softened: Whether the scores will be divided by a temperature, for which marginals are not enough.
+        tags: Number of tags.
 
     Raises:
         ValueError: The batch has neither a chain nor marginals, or `softened` is set and it has only marginals.
@@ -159,13 +160,25 @@ def marginals_chain(teacher: TeacherBatch, kind: str, *, softened: bool) -> Chai
             return teacher.on_labels.chain()
         if teacher.marginals is not None:
             return teacher.marginals.detach()
+        if teacher.sample_lengths_B is not None:
+            from raykd.structures import Chain
+
+            return Chain(_sample_moments(teacher, tags).token_BTY.log(), teacher.sample_lengths_B)
     return teacher_chain(teacher, kind)
 
 
 def target_moments(
-    teacher: TeacherBatch, kind: str, temperature: float, mode: TemperatureMode, *, pairwise: bool
+    teacher: TeacherBatch,
+    kind: str,
+    temperature: float,
+    mode: TemperatureMode,
+    *,
+    pairwise: bool,
+    tags: int,
 ) -> Moments:
     """Return the teacher's moments at a temperature, detached from every gradient.
+
+    Those of samples are exact, at ϑ = 1 only.
 
     The marginals of a parser are those of the student's labels (Wang et al., ACL 2021, Eq. 5); they may sum to less
     than one.
@@ -176,18 +189,31 @@ def target_moments(
         temperature: ϑ, above 0.
         mode: Whether marginals (`local`) or scores (`global`) are softened.
         pairwise: Whether moments count pairs of neighbouring tags, or single tags.
+        tags: Number of tags.
 
     Raises:
         ValueError: As of `marginals_chain`.
     """
     from raykd.structures import Moments, tempered_moments
 
+    if teacher.sample_lengths_B is not None and temperature == 1:
+        return _sample_moments(teacher, tags)
     if pairwise:
         return tempered_moments(teacher_chain(teacher, kind), temperature, mode)
     if teacher.on_labels is not None:
         return Moments(teacher.on_labels.marginals(temperature, mode))
-    chain = marginals_chain(teacher, kind, softened=divides_scores(temperature, mode))
+    chain = marginals_chain(teacher, kind, softened=divides_scores(temperature, mode), tags=tags)
     return tempered_moments(chain, temperature, mode, pairwise=False)
+
+
+def _sample_moments(teacher: TeacherBatch, tags: int) -> Moments:
+    from raykd.structures import path_moments, path_weights
+
+    assert teacher.paths_BKT is not None
+    assert teacher.scores_BK is not None
+    assert teacher.sample_lengths_B is not None
+    weights_BK = path_weights(teacher.scores_BK)
+    return path_moments(teacher.paths_BKT, weights_BK, teacher.sample_lengths_B, tags)
 
 
 def best_paths(
@@ -195,7 +221,8 @@ def best_paths(
 ) -> tuple[Int[Tensor, "batch best time"], Float[Tensor, "batch best *time"]]:
     """Return the k best paths [B, K, T] and their scores [B, K]; −∞ if a sentence has fewer.
 
-    For a parser, return the k best labels of each word [B, K, T], with log-probabilities [B, K, T].
+    For a parser, return the k best labels of each word [B, K, T], with log-probabilities [B, K, T]; for an annotator all
+    samples with their log-weights, whatever `k`.
 
     Args:
         teacher: Signals of the teacher, with K ≥ k stored paths.
@@ -209,6 +236,8 @@ def best_paths(
         return teacher.on_labels.best(k)
     if teacher.paths_BKT is None or teacher.scores_BK is None:
         raise ValueError(f"objective {kind!r} reads the teacher's best paths and this batch has none")
+    if teacher.sample_lengths_B is not None:
+        return teacher.paths_BKT, teacher.scores_BK
     stored = teacher.paths_BKT.shape[1]
     if stored < k:
         raise ValueError(

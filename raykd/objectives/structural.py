@@ -51,7 +51,7 @@ class Structural(Objective):
 
         pairwise = any(part is not None for part in (student.transitions, student.start, student.end))
         target = target_moments(
-            teacher, self.kind, self.temperature, self.temperature_mode, pairwise=pairwise
+            teacher, self.kind, self.temperature, self.temperature_mode, pairwise=pairwise, tags=student.tags
         )
         softened, factor = soften_student(student, self.temperature, self.soften)
         if teacher.on_labels is not None:

@@ -43,7 +43,9 @@ def marginal_needs(temperature: float, mode: TemperatureMode) -> tuple[Need, ...
         temperature: ϑ.
         mode: Temperature mode.
     """
-    return (Need("softened" if divides_scores(temperature, mode) else "marginals"),)
+    if divides_scores(temperature, mode):
+        return (Need("softened"),)
+    return (Need("marginals" if temperature == 1 else "soft_marginals"),)
 
 
 def soften_chain(chain: Chain, temperature: float) -> Chain:

@@ -35,13 +35,13 @@ class Token(Objective):
     @override
     def needs(self) -> tuple[Need, ...]:
         # The transitions of a chain are read too, to check that there are none.
-        return (Need("marginals"),)
+        return (Need("marginals" if self.temperature == 1 else "soft_marginals"),)
 
     def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
         """See `Objective.loss`; ValueError also if either side has transitions."""
         from raykd.objectives.softmax import softmax_cross_entropy
 
-        chain = marginals_chain(teacher, self.kind, softened=False)
+        chain = marginals_chain(teacher, self.kind, softened=False, tags=student.tags)
         for side, is_chain in (
             ("teacher", has_transitions(chain)),
             ("student", student.transitions is not None),

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 class TopWK(Objective):
     """−Σ_k w_k log p_s(ŷ_k) over the teacher's K best labellings (Wang et al., ACL 2020, Eq. 7).
 
+    An annotator's samples are all used, whatever `k`.
+
     w = softmax(scores / ϑ) over the labellings that exist: the teacher's probabilities at temperature ϑ,
     renormalised. At least H(w), reached iff the student gives the K labellings their weights and nothing to
     any other.
@@ -34,7 +36,8 @@ class TopWK(Objective):
     @property
     @override
     def needs(self) -> tuple[Need, ...]:
-        return (Need("kbest", k=self.k),)
+        # Samples have no scores that a temperature could divide.
+        return (Need("weighted_paths" if self.temperature == 1 else "kbest", k=self.k),)
 
     @override
     def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:

@@ -44,6 +44,7 @@ from raykd.progress import part_of_work, report_progress, with_progress
 from raykd.recipes.run import Run
 from raykd.recipes.stored_vocabulary import StoredVocabulary, open_vocabulary
 from raykd.storage.store import Storage
+from raykd.teachers import AnnotatorTeacher
 from raykd.training.data import run_labels
 from raykd.training.model_folder import build_model, model_config
 
@@ -300,6 +301,8 @@ def find_cost(
         machine: description of the hardware (a processor, a GPU, or both); None for that of this process.
         runtimes: forms in which models are timed beside the float32 export.
     """
+    if (stated := _stated_cost(run)) is not None:
+        return stated
     cost = find_sizes(storage, run)
     for part in _split_hardware(machine or hardware()):
         timed = _find(storage, _key(storage, run, hardware=part)) if cost is not None else None
@@ -311,6 +314,15 @@ def find_cost(
     if any(f"{LATENCY.name}{ending}" not in cost.figures for ending in needed):
         return None
     return cost
+
+
+def _stated_cost(run: Run) -> Cost | None:
+    """The cost of an annotator, which is not measured: its latency, if the sweep file states it; None for a model."""
+    config = model_config(run)
+    if not isinstance(config, AnnotatorTeacher):
+        return None
+    figures = {} if config.latency_ms is None else {LATENCY.name: config.latency_ms}
+    return Cost(figures, {"annotator": config.kind}, {}, no_export=config.no_export_reason)
 
 
 def store_cost(storage: Storage, run: Run, measured: MeasuredCost) -> Cost:

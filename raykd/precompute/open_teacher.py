@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 
@@ -13,6 +14,8 @@ from raykd.recipes.run import Run
 from raykd.recipes.stored_vocabulary import open_vocabulary
 from raykd.storage.layout import MODEL
 from raykd.storage.store import Storage
+from raykd.training.answers import answer_reader
+from raykd.training.data import cached_corpus
 from raykd.training.model_folder import load_model
 from raykd.training.stored_features import FeatureReader, encoder_ids
 
@@ -26,6 +29,8 @@ class LoadedTeacher:
         self._features, self._device = FeatureReader(storage, encoder_ids(run)), device
         self._model = load_model(storage, run).to(device).eval()
         self._vocabulary = open_vocabulary(storage, run.vocabulary_id)
+        tag_set = cached_corpus(storage.uri, run.corpus_id).tag_set
+        self._answers = answer_reader(storage, run, tag_set)
 
     def outputs(
         self, sentences: Sequence[Sequence[str]], token_budget: int, *, layers: Sequence[int] = ()
@@ -40,7 +45,11 @@ class LoadedTeacher:
         Yields:
             The positions of the batch's sentences, the batch, and the model's output.
         """
-        text = self._vocabulary.encode(sentences, self._features.find(sentences))
+        text: Any
+        if self._answers is not None:
+            text = self._answers.encode(sentences)
+        else:
+            text = self._vocabulary.encode(sentences, self._features.find(sentences))
         plan = plan_batches(text.piece_lengths, batch_tokens=token_budget, seed=0, epoch=0, shuffle=False)
         with torch.inference_mode():
             for rows in plan:

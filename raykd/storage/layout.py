@@ -43,6 +43,8 @@ ENCODERS, ENCODER = "encoders", "encoder.json"
 """Frozen encoders with stored features: their folder; the configuration of one."""
 LABEL_SETS = "labels"
 """Folder of the label sets that are not the tags of a corpus."""
+ANSWERS, ANNOTATOR = "answers", "annotator.json"
+"""The answers of annotators: their folder; the description of an annotator."""
 
 COMPLETION_FILES = (RESULT, MANIFEST, CORPUS, ENCODED_MANIFEST, EMBEDDINGS_MANIFEST)
 """Files that mark a stored part as finished: written last, removed first."""
@@ -63,6 +65,7 @@ FILE_PATTERNS: Mapping[str, re.Pattern[str]] = MappingProxyType(
             LABEL_SETS: rf"labels-{ID}\.json",
             "corpora": rf"corpus-{ID}/({CORPUS}|({'|'.join(PARTS)})\.arrow)|{SOURCES}/source-{ID}\.json",
             "costs": rf"cost-{ID}\.json",
+            ANSWERS: rf"answers-{ID}/({ANNOTATOR}|batch-{ID}\.arrow)",
         }.items()
     }
 )

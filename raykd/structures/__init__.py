@@ -21,7 +21,10 @@ log_partition · score · token_marginals · viterbi                            
 UnscoredChain(states_BTD, lengths_B, score, tags=Y)                             a chain over a vocabulary
 chunk_tokens · chunked_scores                                                   its scores, in chunks
 
-A `Distribution` is a chain, spans or a mixture; operations that they share take any.
+WeightedPaths(paths_BKT, log_weights_BK, lengths_B, tags=Y)                     a list of labellings, as of an annotator
+log_partition · score · token_marginals · viterbi                               of the list
+
+A `Distribution` is a chain, spans, weighted labellings or a mixture; operations that they share take any.
 """
 
 from raykd.structures.arc_decoding import are_trees, best_trees
@@ -44,6 +47,7 @@ from raykd.structures.moments import (
     tempered_moments,
 )
 from raykd.structures.unscored import UnscoredChain, chunk_tokens, chunked_scores
+from raykd.structures.weighted_paths import WeightedPaths
 
 __all__ = [
     "Arcs",
@@ -55,6 +59,7 @@ __all__ = [
     "SpanTags",
     "Spans",
     "UnscoredChain",
+    "WeightedPaths",
     "are_trees",
     "best_trees",
     "chunk_tokens",

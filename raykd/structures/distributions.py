@@ -1,4 +1,4 @@
-"""Distributions over labellings (chains, spans, mixtures of chains or of spans), and the operations that they share.
+"""Distributions over labellings (chains, spans, weighted lists, mixtures), and the operations that they share.
 
 Shapes: B batch, T time, Y tags. Code that trains, stores or decodes a model's distribution calls these operations and
 need not know its kind. A new structure registers one function per operation here.
@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from raykd.structures import decoding, differentiable, span_decoding, span_sums
+from raykd.structures import decoding, differentiable, span_decoding, span_sums, weighted_paths
 from raykd.structures.chain import Chain
 from raykd.structures.labelled_spans import Spans
 from raykd.structures.mixture import Mixture, log_linear_pool
+from raykd.structures.weighted_paths import WeightedPaths
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
     from raykd.structures.legal import LegalTransitions
 
-Distribution = Chain | Spans | Mixture
+Distribution = Chain | Spans | Mixture | WeightedPaths
 
 
 @singledispatch
@@ -78,7 +79,7 @@ def viterbi(
     Args:
         distribution: The distribution.
         legal: Transitions to which the labelling of a chain or a mixture of chains is restricted. Labellings of spans
-            are legal by construction.
+            are legal by construction, and so are weighted labellings.
 
     Raises:
         TypeError: The value is no distribution.
@@ -87,7 +88,9 @@ def viterbi(
 
 
 def _unknown(distribution: object) -> TypeError:
-    return TypeError(f"expected a Chain, Spans or a Mixture; got {type(distribution).__name__}")
+    return TypeError(
+        f"expected a Chain, Spans, WeightedPaths or a Mixture; got {type(distribution).__name__}"
+    )
 
 
 log_partition.register(Chain, differentiable.log_partition)
@@ -99,6 +102,11 @@ log_partition.register(Spans, span_sums.log_partition)
 score.register(Spans, span_decoding.score)
 token_marginals.register(Spans, span_sums.token_marginals)
 viterbi.register(Spans, lambda spans, legal=None: span_decoding.viterbi(spans))
+
+log_partition.register(WeightedPaths, weighted_paths.log_partition)
+score.register(WeightedPaths, weighted_paths.score)
+token_marginals.register(WeightedPaths, weighted_paths.token_marginals)
+viterbi.register(WeightedPaths, lambda paths, legal=None: weighted_paths.viterbi(paths))
 
 
 @log_partition.register(Mixture)

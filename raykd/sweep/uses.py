@@ -17,6 +17,7 @@ from raykd.errors import OtherVersionError, StoreError
 from raykd.figures.trial import can_resume
 from raykd.recipes.run import Run
 from raykd.storage.layout import (
+    ANSWERS,
     COMPLETION_FILES,
     EMBEDDINGS,
     ENCODED,
@@ -44,8 +45,8 @@ MISNAMED = "misnamed"
 """Key of `used_by` for misnamed runs: folders whose content gives another id."""
 SIGNALS_OF = "signals_of"
 """Key of `used_by` for the ids under which signals of used teachers are stored."""
-KEPT = ("costs",)
-"""Kinds that are never free: small, and slow to measure again."""
+KEPT = ("costs", ANSWERS)
+"""Kinds that are never free: costs are small and slow to measure again, and answers of annotators were paid for."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Union
 
 from pydantic import Field
 
+from raykd.teachers.annotations import AnnotationsTeacher
+from raykd.teachers.annotator import AnnotatorTeacher
 from raykd.teachers.biaffine_ner import BiaffineNERTeacher
 from raykd.teachers.biaffine_parser import BiaffineParserTeacher, SecondOrderParserTeacher
 from raykd.teachers.bilstm_crf import BiLSTMCRFTeacher, BiLSTMMaxEntTeacher
@@ -29,6 +31,7 @@ KINDS: tuple[type[Teacher], ...] = (
     HFSequenceClassifierTeacher,
     HFMaskedLMTeacher,
     HFSeq2SeqTeacher,
+    AnnotationsTeacher,
     NoTeacher,
 )
 
@@ -43,6 +46,8 @@ else:
 
 __all__ = [
     "TEACHERS",
+    "AnnotationsTeacher",
+    "AnnotatorTeacher",
     "BiLSTMCRFTeacher",
     "BiLSTMMaxEntTeacher",
     "BiaffineNERTeacher",

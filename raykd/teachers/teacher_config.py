@@ -11,13 +11,15 @@ if TYPE_CHECKING:
 
 
 class Teacher(ModelConfig):
-    """The configuration of a teacher: a model that labels words for students.
+    """The configuration of a teacher: a model or an annotator that labels words for students.
 
     Entries of the table set `kind` and state their capabilities.
     """
 
     stores: ClassVar[bool] = True
     """True if its signals may be stored; else it reads each batch in the training step."""
+    gives_answers: ClassVar[bool] = False
+    """True for an annotator: its signals are read from stored answers, and it has no cost of its own."""
     model_signals: ClassVar[tuple[str, ...]] = ()
     """Signals that one model of this kind offers: its distribution in some form, and hidden states."""
 

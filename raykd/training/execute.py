@@ -21,6 +21,7 @@ from raykd.recipes.stored_vocabulary import vocabulary_file
 from raykd.storage.layout import CHECKPOINT
 from raykd.storage.store import Storage
 from raykd.tasks import TASKS
+from raykd.training.answers import answer_reader, answered_part
 from raykd.training.checkpoint import Progress
 from raykd.training.data import cached_corpus, encoded_part, run_labels, training_data
 from raykd.training.device import deterministic
@@ -167,8 +168,13 @@ def _train_and_evaluate(
 
 
 def _evaluate(store_uri: str, run: Run, worker: Worker, part: str, model: Model) -> Scores:
-    held_out = encoded_part(store_uri, run, part)
     corpus = cached_corpus(store_uri, run.corpus_id)
+    reader = answer_reader(Storage(store_uri), run, corpus.tag_set)
+    held_out = (
+        encoded_part(store_uri, run, part) if reader is None else answered_part(corpus, run, part, reader)
+    )
+    if not len(held_out):
+        return Scores({})  # an annotator that answered no text of this part has no score there
     groups = score_part(
         model, held_out, TASKS[run.task], corpus.tag_set, worker=worker, targets=corpus.targets
     )

@@ -28,7 +28,8 @@ from raykd.redact import redact
 from raykd.signals import Need, Sizes
 from raykd.storage.store import Storage
 from raykd.students import Student
-from raykd.teachers import Teacher
+from raykd.teachers import AnnotatorTeacher, Teacher
+from raykd.training.answers import AnswerSurvey, answered_corpus, store_given_answers, survey_answers
 from raykd.training.embeddings import embedding_source
 from raykd.training.label_sets import store_labels
 from raykd.training.model_folder import teacher_signals_id
@@ -47,6 +48,8 @@ class PlannedTeacher:
     text: Text
     config: Teacher
     """Configuration of the teacher: its offers, its sizes."""
+    samples: int = 0
+    """Largest number of labellings of a text, for an annotator."""
 
     @property
     def name(self) -> str:
@@ -79,7 +82,7 @@ class PlannedTeacher:
             needs: the signals; their layers decide which hidden sizes are included.
         """
         layers = {need.layer for need in needs if need.layer is not None}
-        return Sizes(tags, {layer: self.hidden_size(layer) for layer in layers})
+        return Sizes(tags, {layer: self.hidden_size(layer) for layer in layers}, samples=self.samples)
 
     def hidden_size(self, layer: int) -> int:
         """Return the number of components of a layer's hidden states.
@@ -99,6 +102,7 @@ class Preparation:
 
     Attributes:
         texts: Languages → the text on which students of these languages are trained.
+        survey: Counts of the answers, where the teacher is an annotator.
     """
 
     storage: Storage
@@ -108,6 +112,7 @@ class Preparation:
     parts: dict[tuple[str, ...], tuple[Corpus, str]] = field(default_factory=dict, repr=False)
     """Languages → the corpus restricted to them, with its id; made when it is first needed."""
     texts: dict[tuple[str, ...], Text] = field(default_factory=dict, repr=False)
+    survey: AnswerSurvey | None = None
 
     @property
     def unlabelled(self) -> bool:
@@ -146,7 +151,13 @@ def prepare(recipe: Recipe, storage: Storage, read: ReadCorpus = read_corpus) ->
     """
     corpus, name = find_corpus(recipe.corpus, storage, read)
     recipe.task_entry.check(corpus, _place(recipe))
-    preparation = Preparation(storage, corpus, name, ())
+    survey = None
+    if isinstance(recipe.teachers, AnnotatorTeacher):
+        annotator = recipe.teachers.pinned()
+        store_given_answers(storage, annotator)
+        survey = survey_answers(storage, annotator, corpus)
+        corpus, name = answered_corpus(corpus, survey, storage)
+    preparation = Preparation(storage, corpus, name, (), survey=survey)
     return replace(preparation, teachers=tuple(_teachers(recipe, preparation, read)))
 
 
@@ -166,7 +177,8 @@ def _teachers(recipe: Recipe, preparation: Preparation, read: ReadCorpus) -> Ite
         # A given teacher is identified by its weights, not by its path.
         teacher = recipe.teachers.pinned(_one(languages))
         run = model_run(recipe, teacher, training_corpus, training_id, storage)
-        yield PlannedTeacher(run, languages, preparation.text_for(languages), teacher)
+        samples = preparation.survey.samples if preparation.survey else 0
+        yield PlannedTeacher(run, languages, preparation.text_for(languages), teacher, samples)
 
 
 def _teacher_corpus(recipe: Recipe, preparation: Preparation, read: ReadCorpus) -> tuple[Corpus, str]:
@@ -263,9 +275,10 @@ def model_run(recipe: Recipe, config: Teacher | Student, corpus: Corpus, name: s
     training: PlainObject = {}
     if isinstance(config, Teacher):
         role, training = "teacher", as_json(config.training)
-        length = {name: getattr(config, name) for name in Duration.model_fields}
-        gold = Stage(objective=Gold(), schedule=ScheduleConfig(**length))
-        stages = (resolve_stage(gold, recipe, unlabelled=False),)
+        if not config.gives_answers:
+            length = {name: getattr(config, name) for name in Duration.model_fields}
+            gold = Stage(objective=Gold(), schedule=ScheduleConfig(**length))
+            stages = (resolve_stage(gold, recipe, unlabelled=False),)
     return Run(
         role=role, task=recipe.task, corpus_id=name, vocabulary_id=vocabulary.id, model=as_json(config), stages=stages,
         training=training, sampling_alpha=alpha,

@@ -22,7 +22,7 @@ from raykd.needs import ARCS, CHAIN
 from raykd.signals import SIGNALS, Need, Sizes, TeacherBatch
 from raykd.storage.rounding import encode_int8, encode_log_scores
 from raykd.storage.store import Storage
-from raykd.structures import Chain
+from raykd.structures import Chain, WeightedPaths, kbest
 from raykd.transfer import (
     Origin,
     RowRange,
@@ -48,7 +48,7 @@ DERIVED = [Need(name, 3) for name, signal in SIGNALS.items() if signal.derive is
 TAKEN_ONES = pytest.mark.parametrize("need", TAKEN, ids=lambda need: need.name)
 EVERY = pytest.mark.parametrize("need", TAKEN + DERIVED, ids=lambda need: f"{need.name}-{need.k}")
 UNITS = pytest.mark.parametrize("unit", ["word", "sentence"])
-SIZES = Sizes(TAGS, {0: TAGS, 1: TAGS})
+SIZES = Sizes(TAGS, {0: TAGS, 1: TAGS}, samples=3)
 SENTENCES = sentences(14, seed=3)
 SHARDS = (RowRange(0, 9), RowRange(9, 14))
 
@@ -56,7 +56,10 @@ SHARDS = (RowRange(0, 9), RowRange(9, 14))
 def outputs(
     need: Need, sentences: list[list[str]], unit: str, *, padding: int = 0
 ) -> tuple[TokenBatch, Output]:
-    """Output of a chain teacher, one label per word or per sentence, with more padding; of a parser for arcs."""
+    """Output of a chain teacher, one label per word or per sentence, with more padding.
+
+    For arcs it is that of a parser, for samples that of an annotator.
+    """
     _, batch, output = next(FakeTeacher("t").outputs(sentences, 1, layers=tuple(SIZES.hidden)))
     chain, lengths_B = output.distribution, batch.lengths_B
     emissions_BTY = torch.nn.functional.pad(chain.emissions_BTY, (0, 0, 0, padding), value=-3.0)
@@ -72,6 +75,9 @@ def outputs(
         chain = parser.labelled_arcs([parser.scores(words) for words in sentences], padding=padding).chain()
     if unit == "sentence" and need.signal != "features":
         hidden = {layer: states[:, :1] for layer, states in hidden.items()}
+    if need.signal == "samples":
+        paths_BKT, log_weights_BK = kbest(chain, SIZES.samples)
+        return batch, Output(WeightedPaths(paths_BKT, log_weights_BK, chain.lengths_B, TAGS))
     return batch, Output(chain, hidden)
 
 

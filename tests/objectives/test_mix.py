@@ -114,7 +114,7 @@ def test_a_mix_without_any_weight_is_refused_with_what_it_has():
 
 def test_a_mix_needs_and_is_what_its_parts_are():
     several = mix((Posterior(), 1.0, "none"), (TopWK(k=3), 1.0, "none"), (Gold(), 1.0, "none"))
-    assert several.needs == (Need("marginals"), Need("kbest", 3))
+    assert several.needs == (Need("marginals"), Need("weighted_paths", 3))
     flags = ("reads_labels", "maxent_only", "reads_pairs", "follows_lambda", "anneals")
 
     def flags_of(*parts):

@@ -24,6 +24,7 @@ from raykd.sweep.phases.interface import Phase
 from raykd.sweep.settings import Setting, joined_cost
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.sweep_faults import constrained_figures
+from raykd.training.model_folder import model_config
 
 if TYPE_CHECKING:
     from raykd.sweep.bookkeeping import Recorder
@@ -103,7 +104,8 @@ def known_costs(sweep: Sweep, runtimes: Sequence[Runtime] = ()) -> bool:
 
 def _timed_runs(sweep: Sweep, shapes: Sequence[Run]) -> list[Run]:
     """Return one run per timed shape: of students, teachers and members of ensembles."""
-    runs = [*shapes, *(run for _, run in [*sweep.teachers, *sweep.members])]
+    teachers = [run for _, run in [*sweep.teachers, *sweep.members] if not model_config(run).gives_answers]
+    runs = [*shapes, *teachers]
     return list({shape_key(sweep.storage, run): run for run in runs}.values())
 
 

@@ -1,0 +1,355 @@
+"""Stored answers of annotators: reading and counting them, and the corpus of the texts with a usable answer."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+import numpy as np
+import pyarrow as pa
+
+from raykd.corpora.answers import Answer, AnswerError, read_answer, record_text, text_key, visible_text
+from raykd.corpora.answers.answer import NOTES, UnmappedError
+from raykd.corpora.corpus import Corpus, write_corpus
+from raykd.corpora.sentence import Unit
+from raykd.errors import CorpusError, RunError
+from raykd.forms import TagSet
+from raykd.layers.annotator import AnsweredText
+from raykd.pluralise import pluralise
+from raykd.progress import with_progress
+from raykd.recipes.run import Run, validate_plain
+from raykd.storage.store import Storage
+from raykd.tasks import TASKS
+from raykd.teachers import AnnotatorTeacher, TeacherConfig
+from raykd.training.data import Part, sentence_languages
+from raykd.transfer.answers import StoredAnswer, open_answers, write_answers
+
+BATCH = 5000
+"""Answers of a file that are stored in one object."""
+MOST_EXAMPLES = 3
+FEWEST_VISIBLE = 8
+"""Visible characters by which sentences of a document are looked for."""
+
+
+class AnswerReader:
+    """Reads the stored answers of one annotator, by the words of a sentence."""
+
+    def __init__(self, storage: Storage, teacher: AnnotatorTeacher, tag_set: TagSet, unit: Unit):
+        self._answers = open_answers(storage, teacher.answers_id)
+        self._reading, self._tag_set = teacher.reading(tag_set, unit), tag_set
+        self._offers_probabilities = teacher.answers == "probabilities"
+
+    @property
+    def samples(self) -> int:
+        """Largest number of labellings that any text may have."""
+        return self._answers.samples
+
+    def find(self, words: Sequence[str]) -> StoredAnswer | None:
+        """Return the stored answer about a sentence; None where there is none."""
+        return self._answers.find(text_key(words))
+
+    def read(self, words: Sequence[str], stored: StoredAnswer) -> Answer:
+        """Read an answer.
+
+        Args:
+            words: Words of the sentence.
+            stored: Its stored answer.
+
+        Raises:
+            AnswerError: It cannot be used.
+        """
+        if stored.problem:
+            raise AnswerError(stored.problem)
+        answer = read_answer(json.loads(stored.answer), words, self._reading, start=stored.start)
+        if (answer.probabilities is not None) != self._offers_probabilities:
+            form = "probabilities" if answer.probabilities is not None else "labellings"
+            raise AnswerError(f"it has {form}; correct teachers.answers")
+        return answer
+
+    def name_faults(self) -> list[str]:
+        """Return the names in `labels` that are none of the corpus, as sentences."""
+        return self._reading.names.faults()
+
+    def left_over(self, keys: Collection[bytes]) -> int:
+        """Return the number of stored answers about texts that are not among those with `keys`."""
+        documents = {stored.document for stored in self._answers}
+        return sum(stored.key not in keys and stored.key not in documents for stored in self._answers)
+
+    def cut_documents(self, sentences: Iterable[Sequence[str]]) -> Iterator[StoredAnswer]:
+        """Yield the places of unanswered sentences in answers about whole documents.
+
+        Args:
+            sentences: Lists of words.
+        """
+        unanswered = dict[str, bytes]()
+        for words in sentences:
+            if (key := text_key(words)) not in self._answers:
+                unanswered[visible_text("".join(words))] = key
+        if not unanswered:
+            return
+        by_beginning = dict[str, list[str]]()
+        for text in sorted(unanswered, key=len, reverse=True):
+            by_beginning.setdefault(text[:FEWEST_VISIBLE], []).append(text)
+        for stored in [*self._answers]:
+            if stored.document or stored.problem:
+                continue
+            document = visible_text(record_text(json.loads(stored.answer)))
+            start = 0
+            while start < len(document):
+                beginning = document[start : start + FEWEST_VISIBLE]
+                text = next(
+                    (text for text in by_beginning.get(beginning, ()) if document.startswith(text, start)),
+                    None,
+                )
+                if text is None:
+                    start += 1
+                    continue
+                if key := unanswered.pop(text, None):
+                    yield StoredAnswer(key, "", start=start, document=stored.key)
+                start += len(text)
+
+    def has_usable(self, words: Sequence[str]) -> bool:
+        """Return True if there is a usable answer about a sentence."""
+        stored = self.find(words)
+        try:
+            return stored is not None and bool(self.read(words, stored))
+        except AnswerError:
+            return False
+
+    def encode(self, sentences: Sequence[Sequence[str]]) -> AnsweredText:
+        """Return the answers about sentences, all of which have a usable one.
+
+        Args:
+            sentences: Lists of words.
+
+        Raises:
+            RunError: A sentence has no usable answer.
+        """
+        answers = list[Answer]()
+        for words in sentences:
+            stored = self.find(words)
+            try:
+                if stored is None:
+                    raise AnswerError("the annotator was not asked")
+                answers.append(self.read(words, stored))
+            except AnswerError as error:
+                raise RunError(f"no answer to {' '.join(words)[:60]!r}: {error}") from None
+        lengths = [len(words) for words in sentences]
+        return AnsweredText(lengths, answers, self._tag_set, self._reading.names, max(1, self.samples))
+
+
+def answer_reader(storage: Storage, run: Run, tag_set: TagSet) -> AnswerReader | None:
+    """Return the reader of the answers of a run's annotator; None for a run of a model.
+
+    Args:
+        storage: The store.
+        run: The run.
+        tag_set: Tags of its corpus.
+    """
+    if run.role != "teacher":
+        return None
+    teacher = validate_plain(TeacherConfig, run.model)
+    if not isinstance(teacher, AnnotatorTeacher):
+        return None
+    return AnswerReader(storage, teacher, tag_set, TASKS[run.task].unit)
+
+
+@dataclass
+class AnswerSurvey:
+    """Counts of an annotator's answers to the texts of a corpus.
+
+    Attributes:
+        usable: Part → mask of the sentences with a usable answer, bool [N].
+        counts: Part → answered, unusable and unanswered sentences.
+        notes: Kind of note → number.
+        reasons: Reason why answers are unusable → number.
+        unmapped: Label that is none of the corpus → number of answers with it.
+        examples: Kind of note, reason or label → an example.
+        left_over: Stored answers about no text of the corpus.
+        samples: Largest number of labellings of a text.
+    """
+
+    usable: dict[str, np.ndarray] = field(default_factory=dict)
+    counts: dict[str, Counter[str]] = field(default_factory=dict)
+    notes: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    unmapped: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
+    left_over: int = 0
+    samples: int = 0
+
+    def total(self, kind: str, *parts: str) -> int:
+        """Return the number of sentences of a kind in some parts, or in all."""
+        return sum(counts[kind] for part, counts in self.counts.items() if not parts or part in parts)
+
+    def messages(self) -> list[str]:
+        """Return sentences on the answers that cannot be used, or were changed."""
+        training = ("train", "unlabelled")
+        messages = []
+        for kind, words in (("unusable", "an unusable answer"), ("unanswered", "no answer")):
+            if count := self.total(kind, *training):
+                problem = f"{pluralise(count, 'training sentence')} with {words} left out"
+                messages.append(problem + (f" ({self._reasons_text()})" if kind == "unusable" else ""))
+            if count := self.total(kind, "dev", "test"):
+                messages.append(
+                    f"{pluralise(count, 'sentence')} of dev and test with {words}: the teacher is scored without them"
+                )
+        if count := self.reasons["sample"]:
+            messages.append(f"{pluralise(count, 'unusable sample')} dropped ({self.examples['sample']})")
+        messages += [f"{count:,} {NOTES[kind]} ({self.examples[kind]})" for kind, count in self.notes.items()]
+        if self.left_over:
+            messages.append(f"{pluralise(self.left_over, 'answer')} to texts that are not in the corpus")
+        return messages
+
+    def _reasons_text(self) -> str:
+        reasons = [(reason, count) for reason, count in self.reasons.most_common() if reason != "sample"]
+        return "; ".join(f"{count} × {reason}" for reason, count in reasons[:MOST_EXAMPLES])
+
+
+def store_given_answers(storage: Storage, teacher: AnnotatorTeacher) -> None:
+    """Store the answers that an annotator has in files, once.
+
+    Args:
+        storage: The store.
+        teacher: The annotator, pinned.
+
+    Raises:
+        CorpusError: A file cannot be read.
+    """
+    if len(open_answers(storage, teacher.answers_id)):
+        return
+    answers = (
+        StoredAnswer(text_key(raw.text), raw.answer, origin=raw.origin, samples=raw.samples)
+        for raw in teacher.given_answers()
+    )
+    while batch := list(islice(answers, BATCH)):
+        write_answers(storage, teacher.answers_id, batch, teacher.description)
+
+
+def survey_answers(storage: Storage, teacher: AnnotatorTeacher, corpus: Corpus) -> AnswerSurvey:
+    """Read the answers to all sentences of a corpus, and count what cannot be used.
+
+    Args:
+        storage: The store.
+        teacher: The annotator, pinned.
+        corpus: The corpus.
+
+    Raises:
+        CorpusError: Labels of the annotator are none of the corpus; `teachers.labels` names labels that are none.
+        RunError: More answers are unusable than `most_unusable` allows, or the training text has none.
+    """
+    reader = AnswerReader(storage, teacher, corpus.tag_set, corpus.unit)
+    if faults := reader.name_faults():
+        raise CorpusError("teachers.labels", None, "; ".join(faults), "correct the names")
+    reader = _with_documents(storage, teacher, corpus, reader)
+    survey, keys = AnswerSurvey(samples=max(1, reader.samples)), set[bytes]()
+    for part, table in corpus.parts.items():
+        survey.usable[part] = np.zeros(table.num_rows, bool)
+        survey.counts[part] = Counter(answered=0, unusable=0, unanswered=0)
+        for row, words in enumerate(with_progress(table["tokens"].to_pylist())):
+            keys.add(text_key(words))
+            kind = _survey_sentence(reader, words, survey)
+            survey.counts[part][kind] += 1
+            survey.usable[part][row] = kind == "answered"
+    survey.left_over = reader.left_over(keys)
+    _refuse(teacher, corpus, survey)
+    return survey
+
+
+def _survey_sentence(reader: AnswerReader, words: Sequence[str], survey: AnswerSurvey) -> str:
+    """Count one sentence; return its kind."""
+    stored = reader.find(words)
+    if stored is None:
+        return "unanswered"
+    try:
+        answer = reader.read(words, stored)
+    except UnmappedError as error:
+        survey.unmapped[error.label] += 1
+        survey.examples.setdefault(error.label, stored.origin)
+        return "unusable"
+    except AnswerError as error:
+        survey.reasons[str(error)] += 1
+        survey.examples.setdefault(str(error), stored.origin)
+        return "unusable"
+    survey.notes.update(answer.notes)
+    for kind, example in answer.examples.items():
+        survey.examples.setdefault(kind, example)
+    if answer.unusable:
+        survey.reasons["sample"] += len(answer.unusable)
+        survey.examples.setdefault("sample", f"{stored.origin}: {answer.unusable[0]}")
+    return "answered"
+
+
+def _refuse(teacher: AnnotatorTeacher, corpus: Corpus, survey: AnswerSurvey) -> None:
+    if survey.unmapped:
+        labels = ", ".join(f"{label} ({count:,})" for label, count in survey.unmapped.most_common())
+        first = survey.unmapped.most_common(1)[0][0]
+        raise CorpusError(
+            survey.examples[first], None,
+            f"the annotator has labels that are none of the corpus: {labels}",
+            f'name them in teachers.labels ({{{first}: {corpus.tag_set.labels[0]}}}; "*": O leaves all others out); the '
+            f"corpus has {', '.join(corpus.tag_set.labels)}",
+        )  # fmt: skip
+    answered, unusable = survey.total("answered"), survey.total("unusable")
+    if unusable > teacher.most_unusable * (answered + unusable):
+        reasons = [reason for reason, _ in survey.reasons.most_common() if reason != "sample"][:MOST_EXAMPLES]
+        examples = "; ".join(f"{survey.examples[reason]}: {reason}" for reason in reasons)
+        raise RunError(
+            f"{unusable:,} of {answered + unusable:,} answers cannot be used, more than teachers.most_unusable: "
+            f"{teacher.most_unusable}. {examples}"
+        )
+    if not survey.total("answered", "train", "unlabelled"):
+        raise RunError(
+            "the annotator has no answer to any text of train and unlabelled; texts must have the same visible "
+            "characters: compare the first of its texts with the first of the corpus"
+        )
+
+
+def answered_corpus(corpus: Corpus, survey: AnswerSurvey, storage: Storage) -> tuple[Corpus, str]:
+    """Return the corpus whose training text has usable answers, and its id; dev and test stay whole.
+
+    Args:
+        corpus: The corpus.
+        survey: Of its answers.
+        storage: The store.
+    """
+    masks = {part: survey.usable[part] for part in ("train", "unlabelled")}
+    answered = corpus.select_rows(masks)
+    return answered, write_corpus(answered, storage)
+
+
+def _with_documents(
+    storage: Storage, teacher: AnnotatorTeacher, corpus: Corpus, reader: AnswerReader
+) -> AnswerReader:
+    """Cut answers about whole documents to the sentences of the corpus, and store where each sentence begins."""
+    pieces = list(reader.cut_documents(_distinct_sentences(corpus)))
+    if not pieces:
+        return reader
+    write_answers(storage, teacher.answers_id, pieces, teacher.description)
+    return AnswerReader(storage, teacher, corpus.tag_set, corpus.unit)
+
+
+def _distinct_sentences(corpus: Corpus) -> Iterator[Sequence[str]]:
+    for table in corpus.parts.values():
+        yield from table["tokens"].to_pylist()
+
+
+def answered_part(corpus: Corpus, run: Run, part: str, reader: AnswerReader) -> Part:
+    """Return the sentences of a part that have a usable answer, with their gold labels.
+
+    Args:
+        corpus: The corpus.
+        run: Run of the annotator.
+        part: Name of the part.
+        reader: Of its answers.
+    """
+    form, table = TASKS[run.task].form, corpus.parts[part]
+    sentences = table["tokens"].to_pylist()
+    usable = np.array([reader.has_usable(words) for words in sentences], bool)
+    answered = table.filter(pa.array(usable))
+    text = reader.encode([words for words, answers in zip(sentences, usable, strict=True) if answers])
+    labels = form.targets(answered.select(form.columns), pos=corpus.pos, labels=corpus.tag_set)
+    return Part(form, text, labels, sentence_languages(answered))

@@ -1,0 +1,146 @@
+"""The answers of annotators, found by the text and kept as they came: an answer is paid for once.
+
+    <store>/answers/<annotator id>/annotator.json     description of the annotator
+    <store>/answers/<annotator id>/batch-….arrow      the answers of one batch, written whole
+
+Reading them (labels, places of mentions) comes after storing, so that other settings for reading never ask again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from hashlib import sha256
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from raykd.errors import StoreError
+from raykd.identity import PlainObject
+from raykd.storage.layout import ANNOTATOR, ANSWERS
+from raykd.storage.store import Storage
+from raykd.transfer.arrow_file import ipc_bytes, open_arrow
+
+_SCHEMA = pa.schema(
+    {
+        "key": pa.binary(), "answer": pa.string(), "problem": pa.string(), "origin": pa.string(), "start": pa.int32(),
+        "document": pa.binary(), "samples": pa.int32(),
+    }
+)  # fmt: skip
+
+
+class StoredAnswer(NamedTuple):
+    """The answer about one text.
+
+    Attributes:
+        key: Key of the text (`text_key`).
+        answer: The raw answer with its text, as JSON.
+        problem: Reason why the annotator gave no answer; empty where it did.
+        origin: Place of the answer, for messages: file and line, or the number of a batch.
+        start: Visible characters of the answer's text before this one, where the answer is about a document.
+        document: Key of that document, whose answer stands for this one; empty for an answer of its own.
+        samples: Number of samples in the answer.
+    """
+
+    key: bytes
+    answer: str
+    problem: str = ""
+    origin: str = ""
+    start: int = 0
+    document: bytes = b""
+    samples: int = 1
+
+
+class Answers:
+    """The stored answers of one annotator, by the key of the text."""
+
+    def __init__(self, batches: Sequence[pa.RecordBatch]):
+        self._batches = batches
+        self._places: dict[bytes, tuple[int, int]] = {}
+        for number, batch in enumerate(batches):
+            for row, key in enumerate(batch["key"].to_pylist()):
+                # An answer is better than a failure, and of two answers the first counts.
+                earlier = self._places.get(key)
+                if earlier is None or (self._problem(*earlier) and not self._problem(number, row)):
+                    self._places[key] = (number, row)
+
+    @property
+    def samples(self) -> int:
+        """Largest number of samples of an answer."""
+        return max((batch["samples"].to_numpy().max(initial=0) for batch in self._batches), default=0)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._places
+
+    def __iter__(self) -> Iterator[StoredAnswer]:
+        return (self._at(*place) for place in self._places.values())
+
+    def find(self, key: bytes) -> StoredAnswer | None:
+        """Return the answer about a text; None where there is none."""
+        place = self._places.get(key)
+        if place is None:
+            return None
+        answer = self._at(*place)
+        if not answer.document:
+            return answer
+        whole = self._at(*self._places[answer.document])
+        return answer._replace(answer=whole.answer, problem=whole.problem, origin=whole.origin)
+
+    def _problem(self, number: int, row: int) -> str:
+        return self._batches[number]["problem"][row].as_py()
+
+    def _at(self, number: int, row: int) -> StoredAnswer:
+        return StoredAnswer(*(column[row].as_py() for column in self._batches[number].columns))
+
+
+def write_answers(
+    storage: Storage, annotator_id: str, answers: Iterable[StoredAnswer], description: PlainObject
+) -> None:
+    """Store a batch of answers in one object; a batch that is stored stays as it is.
+
+    Args:
+        storage: The store.
+        annotator_id: Identity of the annotator.
+        answers: The answers, in order.
+        description: The annotator in plain data, without secrets.
+    """
+    rows = [answer._asdict() for answer in answers]
+    folder = storage.child(ANSWERS, annotator_id)
+    if not folder.exists(ANNOTATOR):
+        folder.write_json(ANNOTATOR, description)
+    data = ipc_bytes(pa.RecordBatch.from_pylist(rows, _SCHEMA))
+    name = f"batch-{sha256(data).hexdigest()}.arrow"
+    if not folder.exists(name):
+        folder.write(name, data)
+
+
+def open_answers(storage: Storage, annotator_id: str) -> Answers:
+    """Return all stored answers of an annotator; none where nothing is stored.
+
+    Args:
+        storage: The store.
+        annotator_id: Identity of the annotator.
+
+    Raises:
+        StoreError: A batch cannot be read.
+    """
+    names = storage.child(ANSWERS, annotator_id).names()
+    batches = tuple(sorted(name for name in names if name.endswith(".arrow")))
+    return _opened(storage.uri, annotator_id, batches)
+
+
+@lru_cache(maxsize=4)
+def _opened(store_uri: str, annotator_id: str, names: tuple[str, ...]) -> Answers:
+    folder = Storage(store_uri).child(ANSWERS, annotator_id)
+    return Answers([_open_batch(folder, name) for name in names])
+
+
+def _open_batch(folder: Storage, name: str) -> pa.RecordBatch:
+    try:
+        return open_arrow(folder, name, sha256=name.removeprefix("batch-").removesuffix(".arrow"))
+    except (ValueError, OSError) as error:
+        hint = "restore the file from a copy; without it its texts are asked again"
+        raise StoreError(f"{folder.address}/{name}", f"the answers are damaged ({error})", hint) from error
