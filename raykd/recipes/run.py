@@ -116,7 +116,8 @@ class Run:
         model = {key: value for key, value in self.model.items() if key not in ("count", "combine", "scope")}
         if model.get("checksum"):
             # An existing checkpoint is identified by the content of its files, wherever they are.
-            del model["path"], fields["vocabulary_id"]
+            model.pop("path", None)
+            del fields["vocabulary_id"]
             if isinstance(model.get("vocabulary"), dict):
                 model["vocabulary"] = {
                     key: value for key, value in model["vocabulary"].items() if key != "path"
