@@ -221,8 +221,8 @@ def best_paths(
 ) -> tuple[Int[Tensor, "batch best time"], Float[Tensor, "batch best *time"]]:
     """Return the k best paths [B, K, T] and their scores [B, K]; −∞ if a sentence has fewer.
 
-    For a parser, return the k best labels of each word [B, K, T], with log-probabilities [B, K, T]; for an annotator all
-    samples with their log-weights, whatever `k`.
+    For a parser, return the k best labels of each word [B, K, T], with log-probabilities [B, K, T]. For an annotator,
+    return all samples with their log-weights, whatever `k`.
 
     Args:
         teacher: Signals of the teacher, with K ≥ k stored paths.

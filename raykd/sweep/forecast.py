@@ -27,6 +27,7 @@ from raykd.sweep.sweep import Sweep
 from raykd.training.data import cached_corpus
 from raykd.training.execute import unfinished_runs
 from raykd.training.live import live_needs
+from raykd.training.model_folder import is_annotator
 from raykd.training.plan_length import unfreezing_steps
 from raykd.training.stored_features import encoder_ids
 
@@ -219,6 +220,8 @@ def labelling_ms(sweep: Sweep, run: Run) -> float:
     """
     if run.members:
         return sum(labelling_ms(sweep, member) for member in run.members)
+    if is_annotator(run):
+        return 0.0  # its answers are stored
     cost = sweep.cost(run)
     if TORCH_LATENCY_BATCH.name in cost.figures and not cost.shared:
         return cost.figures[TORCH_LATENCY_BATCH.name]

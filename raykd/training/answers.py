@@ -290,8 +290,8 @@ def _refuse(teacher: AnnotatorTeacher, corpus: Corpus, survey: AnswerSurvey) -> 
         raise CorpusError(
             survey.examples[first], None,
             f"the annotator has labels that are none of the corpus: {labels}",
-            f'name them in teachers.labels ({{{first}: {corpus.tag_set.labels[0]}}}; "*": O leaves all others out); the '
-            f"corpus has {', '.join(corpus.tag_set.labels)}",
+            f'name them in teachers.labels ({{{first}: {corpus.tag_set.labels[0]}}}; "*": O leaves all others out); '
+            f"the corpus has {', '.join(corpus.tag_set.labels)}",
         )  # fmt: skip
     answered, unusable = survey.total("answered"), survey.total("unusable")
     if unusable > teacher.most_unusable * (answered + unusable):

@@ -140,6 +140,12 @@ def model_config(run: Run) -> Teacher | Student:
     return validate_plain(TeacherConfig if run.role == "teacher" else StudentConfig, run.model)
 
 
+def is_annotator(run: Run) -> bool:
+    """Return true if a run's teacher is an annotator, whose answers are read and whose cost is not measured."""
+    config = model_config(run)
+    return isinstance(config, Teacher) and config.gives_answers
+
+
 def is_trained(run: Run) -> bool:
     """Return true if raykd trains the run's model, false for a given teacher or the mean of an ensemble.
 

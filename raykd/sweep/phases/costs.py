@@ -24,7 +24,7 @@ from raykd.sweep.phases.interface import Phase
 from raykd.sweep.settings import Setting, joined_cost
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.sweep_faults import constrained_figures
-from raykd.training.model_folder import model_config
+from raykd.training.model_folder import is_annotator
 
 if TYPE_CHECKING:
     from raykd.sweep.bookkeeping import Recorder
@@ -104,7 +104,7 @@ def known_costs(sweep: Sweep, runtimes: Sequence[Runtime] = ()) -> bool:
 
 def _timed_runs(sweep: Sweep, shapes: Sequence[Run]) -> list[Run]:
     """Return one run per timed shape: of students, teachers and members of ensembles."""
-    teachers = [run for _, run in [*sweep.teachers, *sweep.members] if not model_config(run).gives_answers]
+    teachers = [run for _, run in [*sweep.teachers, *sweep.members] if not is_annotator(run)]
     runs = [*shapes, *teachers]
     return list({shape_key(sweep.storage, run): run for run in runs}.values())
 
