@@ -48,6 +48,10 @@ def cluster_session(
             reports = [preparation.preparation.corpus.report for preparation in sweep.preparations.values()]
         tags = "tags" in sweep.file.task_entry.form.columns
         warnings = dict.fromkeys(warning for report in reports for warning in report.warnings(tags=tags))
+        surveys = [preparation.preparation.survey for preparation in sweep.preparations.values()]
+        warnings |= dict.fromkeys(
+            text for survey in surveys if survey is not None for text in survey.messages()
+        )
         warnings |= dict.fromkeys(slow_precision(sweep.document))
         machine = own_machine(sweep.file.resources, address)
         if machine is not None and idle():

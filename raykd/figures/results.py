@@ -290,7 +290,8 @@ class Cost:
     @property
     def remarks(self) -> tuple[str, ...]:
         """Sentences on missing or uncertain figures, for tables and cards."""
-        no_export = f"no export, so its speed is that of PyTorch: {self.no_export}"
+        speed = "so its speed is that of PyTorch" if self.figures else "and no cost"
+        no_export = f"no export, {speed}: {self.no_export}"
         loaded = f"timed while other programs used {self.load:.0%} of the machine"
         return (*[no_export] * bool(self.no_export), *[loaded] * self.loaded, *self.notes)
 

@@ -97,8 +97,8 @@ def resize_labels(labels_BT: Int[Tensor, "batch time"], time: int) -> Int[Tensor
 
 
 def _trainable(output: Output) -> Chain | Spans:
-    from raykd.structures import Mixture
+    from raykd.structures import Mixture, WeightedPaths
 
-    if isinstance(output.distribution, Mixture):
-        raise TypeError("a mixture of several models is evaluated, never trained")
+    if isinstance(output.distribution, Mixture | WeightedPaths):
+        raise TypeError("a mixture of several models, or an annotator, is evaluated, never trained")
     return output.distribution

@@ -13,7 +13,7 @@ from raykd.corpora.answers.files import RawAnswer
 from raykd.corpora.answers.mentions import Repeat
 from raykd.corpora.answers.records import Form
 from raykd.corpora.span_offsets import Offsets
-from raykd.corpora.vocabulary import WordConfig
+from raykd.corpora.vocabulary_config import WordConfig
 from raykd.forms import FLAT, SPANS, LabelForm
 from raykd.identity import PlainObject
 from raykd.layers.optimisation import TrainingConfig

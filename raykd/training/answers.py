@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,9 @@ from raykd.tasks import TASKS
 from raykd.teachers import AnnotatorTeacher, TeacherConfig
 from raykd.training.data import Part, sentence_languages
 from raykd.transfer.answers import StoredAnswer, open_answers, write_answers
+
+if TYPE_CHECKING:
+    from raykd.corpora.encoded_text import EncodedText
 
 BATCH = 5000
 """Answers of a file that are stored in one object."""
@@ -352,4 +356,5 @@ def answered_part(corpus: Corpus, run: Run, part: str, reader: AnswerReader) -> 
     answered = table.filter(pa.array(usable))
     text = reader.encode([words for words, answers in zip(sentences, usable, strict=True) if answers])
     labels = form.targets(answered.select(form.columns), pos=corpus.pos, labels=corpus.tag_set)
-    return Part(form, text, labels, sentence_languages(answered))
+    # Its batches hold answers in place of pieces, and only the annotator's model reads them.
+    return Part(form, cast("EncodedText", text), labels, sentence_languages(answered))
