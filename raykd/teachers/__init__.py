@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Union
 from pydantic import Field
 
 from raykd.teachers.annotations import AnnotationsTeacher
-from raykd.teachers.annotator import AnnotatorTeacher
+from raykd.teachers.annotator_config import AnnotatorTeacher
 from raykd.teachers.biaffine_ner import BiaffineNERTeacher
 from raykd.teachers.biaffine_parser import BiaffineParserTeacher, SecondOrderParserTeacher
 from raykd.teachers.bilstm_crf import BiLSTMCRFTeacher, BiLSTMMaxEntTeacher

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from raykd.corpora.answers.files import RawAnswer, answer_files, files_checksum, read_answer_file
 from raykd.corpora.source import Pattern
-from raykd.teachers.annotator import AnnotatorTeacher
+from raykd.teachers.annotator_config import AnnotatorTeacher
 
 
 class AnnotationsTeacher(AnnotatorTeacher):

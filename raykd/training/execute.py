@@ -21,7 +21,7 @@ from raykd.recipes.stored_vocabulary import vocabulary_file
 from raykd.storage.layout import CHECKPOINT
 from raykd.storage.store import Storage
 from raykd.tasks import TASKS
-from raykd.training.answers import answer_reader, answered_part
+from raykd.training.answer_reader import answer_reader, answered_part
 from raykd.training.checkpoint import Progress
 from raykd.training.data import cached_corpus, encoded_part, run_labels, training_data
 from raykd.training.device import deterministic

@@ -141,7 +141,11 @@ def model_config(run: Run) -> Teacher | Student:
 
 
 def is_annotator(run: Run) -> bool:
-    """Return true if a run's teacher is an annotator, whose answers are read and whose cost is not measured."""
+    """Return true if a run's teacher is an annotator, whose answers are read and whose cost is not measured.
+
+    Args:
+        run: the run.
+    """
     config = model_config(run)
     return isinstance(config, Teacher) and config.gives_answers
 

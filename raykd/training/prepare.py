@@ -29,7 +29,7 @@ from raykd.signals import Need, Sizes
 from raykd.storage.store import Storage
 from raykd.students import Student
 from raykd.teachers import AnnotatorTeacher, Teacher
-from raykd.training.answers import AnswerSurvey, answered_corpus, store_given_answers, survey_answers
+from raykd.training.answer_reader import AnswerSurvey, answered_corpus, store_given_answers, survey_answers
 from raykd.training.embeddings import embedding_source
 from raykd.training.label_sets import store_labels
 from raykd.training.model_folder import teacher_signals_id

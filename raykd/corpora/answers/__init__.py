@@ -1,15 +1,16 @@
 """The answers of annotators: what a language model, a pipeline or a person wrote about a text, as it was written.
 
-visible      the characters of a text by which answers find their sentences, and words their places
-answer       an answer in words: labellings with weights, or a distribution for each word
-records      reading one answer, in any of its forms
-mentions     the places of names that an annotator lists without offsets
-label_names  other names for the labels of an annotator
+visible         the characters of a text by which answers find their sentences, and words their places
+labellings      an answer about a sentence: labellings with weights, or a distribution for each word
+answer_records  reading one answer, in any of its forms
+mentions        the places of names that an annotator lists without offsets
+label_names     other names for the labels of an annotator
+files           files of answers
 """
 
-from raykd.corpora.answers.answer import Answer, AnswerError, Labelling
+from raykd.corpora.answers.answer_records import AnswerReading, read_answer, record_text
 from raykd.corpora.answers.label_names import LabelNames
-from raykd.corpora.answers.records import AnswerReading, read_answer, record_text
+from raykd.corpora.answers.labellings import Answer, AnswerError, Labelling
 from raykd.corpora.answers.visible import text_key, visible_text, word_places
 
 __all__ = [

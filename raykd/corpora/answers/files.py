@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from raykd.corpora.annotated_records import split_records
-from raykd.corpora.answers.answer import AnswerError
-from raykd.corpora.answers.records import record_text, sample_count
+from raykd.corpora.answers.answer_records import record_text, sample_count
+from raykd.corpora.answers.labellings import AnswerError
 from raykd.corpora.files import read_lines
 from raykd.corpora.json_items import Item, read_items
 from raykd.corpora.span_alignment import SpanError

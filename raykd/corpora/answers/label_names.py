@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from raykd.corpora.answers.answer import AnswerError, UnmappedError
+from raykd.corpora.answers.labellings import AnswerError, UnmappedError
 from raykd.metrics.bioes import OUTSIDE
 
 REST = "*"

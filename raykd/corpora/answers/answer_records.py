@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from raykd.corpora.annotated_records import TEXTS, SpanReading, read_annotated
-from raykd.corpora.answers.answer import Answer, AnswerError, Labelling, UnmappedError
 from raykd.corpora.answers.label_names import LabelNames
+from raykd.corpora.answers.labellings import Answer, AnswerError, Labelling, UnmappedError
 from raykd.corpora.answers.mentions import Mention, Repeat, place_mentions
 from raykd.corpora.answers.visible import visible_text, word_places
 from raykd.corpora.record_spans import LABELS, read_span

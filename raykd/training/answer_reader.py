@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from raykd.corpora.answers import Answer, AnswerError, read_answer, record_text, text_key, visible_text
-from raykd.corpora.answers.answer import NOTES, UnmappedError
+from raykd.corpora.answers.labellings import NOTES, UnmappedError
 from raykd.corpora.corpus import Corpus, write_corpus
 from raykd.corpora.sentence import Unit
 from raykd.errors import CorpusError, RunError
 from raykd.forms import TagSet
-from raykd.layers.annotator import AnsweredText
+from raykd.layers.answered_text import AnsweredText
 from raykd.pluralise import pluralise
 from raykd.progress import with_progress
 from raykd.recipes.run import Run, validate_plain
@@ -26,7 +26,7 @@ from raykd.storage.store import Storage
 from raykd.tasks import TASKS
 from raykd.teachers import AnnotatorTeacher, TeacherConfig
 from raykd.training.data import Part, sentence_languages
-from raykd.transfer.answers import StoredAnswer, open_answers, write_answers
+from raykd.transfer.answer_store import StoredAnswer, open_answers, write_answers
 
 if TYPE_CHECKING:
     from raykd.corpora.encoded_text import EncodedText

@@ -9,9 +9,9 @@ from pydantic import Field
 from typing_extensions import override
 
 from raykd.corpora.answers import AnswerReading, LabelNames
+from raykd.corpora.answers.answer_records import Form
 from raykd.corpora.answers.files import RawAnswer
 from raykd.corpora.answers.mentions import Repeat
-from raykd.corpora.answers.records import Form
 from raykd.corpora.span_offsets import Offsets
 from raykd.corpora.vocabulary_config import WordConfig
 from raykd.forms import FLAT, SPANS, LabelForm
@@ -23,7 +23,7 @@ from raykd.teachers.teacher_config import Teacher
 if TYPE_CHECKING:
     from raykd.corpora.sentence import Unit
     from raykd.forms import TagSet
-    from raykd.layers.annotator import Annotator
+    from raykd.layers.answered_text import Annotator
     from raykd.layers.model_config import BuildInputs
 
 
@@ -109,6 +109,6 @@ class AnnotatorTeacher(Teacher):
 
     @override
     def build(self, inputs: BuildInputs) -> Annotator:
-        from raykd.layers.annotator import Annotator
+        from raykd.layers.answered_text import Annotator
 
         return Annotator(len(inputs.tag_set))

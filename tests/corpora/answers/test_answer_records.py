@@ -17,7 +17,7 @@ from raykd.corpora.answers import (
     visible_text,
     word_places,
 )
-from raykd.corpora.answers.answer import UnmappedError
+from raykd.corpora.answers.labellings import UnmappedError
 
 WORDS = ["Ada", "Lovelace", "met", "Ada", "in", "Londonderry", ",", "London", "."]
 TEXT = "Ada Lovelace met Ada in Londonderry, London."
