@@ -24,6 +24,8 @@ from raykd.recipes.run import Run
 from raykd.recipes.stored_vocabulary import stored_vocabulary_from_json
 from raykd.storage.cache import fresh_copies
 from raykd.storage.layout import (
+    ANNOTATOR,
+    ANSWERS,
     CHECKPOINT,
     CORPUS,
     EMBEDDINGS,
@@ -53,6 +55,7 @@ from raykd.training.embeddings import open_embeddings
 from raykd.training.model_folder import check_weights, is_trained
 from raykd.training.stored_text import open_encoded_text
 from raykd.transfer import open_shard, open_text, read_hashes, read_index, read_manifest
+from raykd.transfer.answer_store import read_batch
 
 
 @dataclass(frozen=True)
@@ -246,6 +249,15 @@ def _check_encoder(storage: Storage, part: str, names: Names) -> Iterator[Damage
         yield from _damage_of_read(lambda name=name: storage.read_json(name), name, repair)
 
 
+def _check_answers(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
+    folder = storage.child(ANSWERS, part)
+    for below in (name.removeprefix(f"{part}/") for name in names):
+        read = partial(folder.read_json, below) if below == ANNOTATOR else partial(read_batch, folder, below)
+        yield from _damage_of_read(
+            read, f"{ANSWERS}/{part}/{below}", "its answers are read, or asked for, again"
+        )
+
+
 def _check_sweep(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
     records = SweepRecords(storage, part)
     files: Mapping[str, tuple[Callable[[], Any], str]] = {
@@ -277,6 +289,7 @@ KINDS: Mapping[str, Callable[[Storage, str, Names], Iterator[Damage]]] = {
         "the text is encoded again",
     ),
     ENCODERS: _check_encoder,
+    ANSWERS: _check_answers,
     EMBEDDINGS: partial(
         _check_folder, EMBEDDINGS, EMBEDDINGS_MANIFEST,
         lambda storage, part: open_embeddings(storage.child(EMBEDDINGS, part)),

@@ -135,10 +135,19 @@ def open_answers(storage: Storage, annotator_id: str) -> Answers:
 @lru_cache(maxsize=4)
 def _opened(store_uri: str, annotator_id: str, names: tuple[str, ...]) -> Answers:
     folder = Storage(store_uri).child(ANSWERS, annotator_id)
-    return Answers([_open_batch(folder, name) for name in names])
+    return Answers([read_batch(folder, name) for name in names])
 
 
-def _open_batch(folder: Storage, name: str) -> pa.RecordBatch:
+def read_batch(folder: Storage, name: str) -> pa.RecordBatch:
+    """Return a stored batch of answers, after a comparison with its checksum.
+
+    Args:
+        folder: Folder of the annotator.
+        name: Name of the batch.
+
+    Raises:
+        StoreError: The batch is damaged.
+    """
     try:
         return open_arrow(folder, name, sha256=name.removeprefix("batch-").removesuffix(".arrow"))
     except (ValueError, OSError) as error:
