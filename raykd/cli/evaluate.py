@@ -102,7 +102,7 @@ def evaluate(
         total = f"{len(text.sentences):,}"
         evaluations = [
             evaluated(
-                model, text, pos=tagger, batch=batch, examples=examples,
+                model, text, pos_tagger=tagger, batch=batch, examples=examples,
                 on_progress=lambda count, model=model: status.update(f"{model.folder}: {count:,} of {total} sentences"),
             )
             for model in models
@@ -156,7 +156,7 @@ def _print(evaluations: Sequence[Evaluation], text: LabelledText, score_label: s
     stdout.print(_table(evaluations, "relation" if text.heads else "label"))
     if first.score.beside:
         stdout.print(_scores(evaluations, score_label))
-    for origin in dict.fromkeys(evaluation.pos for evaluation in evaluations if evaluation.pos):
+    for origin in dict.fromkeys(evaluation.pos_origin for evaluation in evaluations if evaluation.pos_origin):
         stdout.print(f"parts of speech: {origin}")
     for note in text.notes:
         warn(note)
@@ -346,7 +346,7 @@ def _plain_one(evaluation: Evaluation, text: LabelledText) -> dict[str, Any]:
         "runs": list(evaluation.run_ids),
         "mean": evaluation.score.mean,
         **{name: score.mean for name, score in evaluation.score.beside.items()},
-        **({"pos": evaluation.pos} if evaluation.pos else {}),
+        **({"pos": evaluation.pos_origin} if evaluation.pos_origin else {}),
         "by_language": {
             language: {
                 "score": evaluation.score.by_language[language],

@@ -149,7 +149,7 @@ def _export_with_progress(source: _Source, target: Storage, split: str | None) -
             status.update(f"{name}{doing}{'' if fraction is None else f', {share(fraction)}'}")
 
         with listen_to_progress(show):
-            return export_run(source.folder, target, store=source.store, card=source.card, split=split)
+            return export_run(source.folder, target, store=source.store, model_card=source.card, split=split)
 
 
 def _refuse_files(targets: list[Storage]) -> None:

@@ -51,11 +51,11 @@ from raykd.training.load import Tagger, load_tagger
 from raykd.training.model_folder import model_config
 from raykd.training.worker import Worker
 
-ONNX, ONNX_INT8, CARD = labeller.FLOAT32, labeller.INT8, labeller.CARD
+ONNX, ONNX_INT8, EXPORT_JSON = labeller.FLOAT32, labeller.INT8, labeller.CARD
 LABELLER = {f"labeller/{path.name}": path for path in sorted(Path(labeller.__file__).parent.glob("*.py"))}
 """Name in an export → module of the labeller."""
 README = "README.md"
-FILES = (WEIGHTS, ONNX, ONNX_INT8, VOCABULARY, LABELS, *LABELLER, README, CARD)
+FILES = (WEIGHTS, ONNX, ONNX_INT8, VOCABULARY, LABELS, *LABELLER, README, EXPORT_JSON)
 SENTENCES = 1000
 """Most sentences on which the files are compared with the model."""
 TIE = 1e-5
@@ -141,7 +141,7 @@ def export_run(
     target: Storage,
     *,
     store: Storage | None = None,
-    card: Callable[[Export], str] | None = None,
+    model_card: Callable[[Export], str] | None = None,
     split: str | None = None,
 ) -> Export:
     """Write the model of a finished run into a folder.
@@ -150,7 +150,7 @@ def export_run(
         folder: Folder of the run.
         target: Folder of the export.
         store: Store with the run's corpus; None skips the comparison with the model.
-        card: Function that returns the text of the model card; None writes no README.md.
+        model_card: Function that returns the text of the model card; None writes no README.md.
         split: Splitting of texts into words, one of the labeller's `SPLITS`; None for that of the task.
 
     Returns:
@@ -192,8 +192,8 @@ def export_run(
     report = None if corpus is None else corpus.report
     trees = _tree_settings(tagger.tag_set, report) if isinstance(tagger.tag_set, TreeLabels) else None
     exported = Export(run, result, report, target.address, sizes, agreement, splitting, trees)
-    if card is not None:
-        target.write(README, card(exported).encode())
+    if model_card is not None:
+        target.write(README, model_card(exported).encode())
     words = [] if table is None else sorted(set(words_in(table[1])) - {labeller.UTTERANCE})
     about = {
         "tokenizer": _find_tokenizer(tagger, words),
@@ -203,7 +203,8 @@ def export_run(
         "splitting": splitting.to_plain(),
     }
     about |= {} if exported.trees is None else {"trees": asdict(exported.trees)}
-    target.write_json(CARD, about | _card_content(run, result, tagger, sessions[ONNX], contents, agreement))
+    about |= _run_and_files(run, result, tagger, sessions[ONNX], contents, agreement)
+    target.write_json(EXPORT_JSON, about)
     return exported
 
 
@@ -346,7 +347,7 @@ def _label_sentences(
     return labels
 
 
-def _card_content(
+def _run_and_files(
     run: Run,
     result: RunResult,
     tagger: Tagger,

@@ -44,7 +44,7 @@ class Evaluation:
         overall: Scores of labels over the sentences of all languages together.
         confusions: Confusions; their examples count the sentences of the text.
         unknown_labels: Label of the text that the model cannot predict → its occurrences.
-        pos: Source of the parts of speech that a parser read, in words; empty if it read none.
+        pos_origin: Source of the parts of speech that a parser read, in words; empty if it read none.
     """
 
     address: str
@@ -54,7 +54,7 @@ class Evaluation:
     overall: ScoresByLabel
     confusions: tuple[Confusion, ...]
     unknown_labels: Mapping[str, int]
-    pos: str = ""
+    pos_origin: str = ""
 
 
 class LoadedExport:
@@ -195,7 +195,7 @@ def evaluate(
     exported: LoadedExport,
     text: LabelledText,
     *,
-    pos: LoadedExport | None = None,
+    pos_tagger: LoadedExport | None = None,
     batch: int = 32,
     examples: int = 2,
     on_progress: Callable[[int], None] = lambda finished: None,
@@ -205,7 +205,7 @@ def evaluate(
     Args:
         exported: The export.
         text: Sentences with gold labels.
-        pos: Export of a tagger that predicts the parts of speech for a parser; None takes those of the text.
+        pos_tagger: Export of a tagger that predicts the parts of speech for a parser; None takes those of the text.
         batch: Sentences labelled at once.
         examples: Most examples of one confusion.
         on_progress: Called with the number of labelled sentences so far.
@@ -215,17 +215,17 @@ def evaluate(
 
     Raises:
         CorpusError: The labels of the text are not of the kind that the model predicts.
-        StoreError: A language of the text has no model, or `pos` does not give the parser's parts of speech.
+        StoreError: A language of the text has no model, or `pos_tagger` does not give the parser's parts of speech.
     """
     task, form, rows = exported.task, exported.task.form, _rows_by_language(text)
     if not form.labels_text or form.generates:
         raise StoreError(str(exported.folder), f"task {task.name!r} predicts no labels", "give another model")
     _refuse_other_labels(task, text)
-    word_pos, origin = text.pos, "of the files"
-    if pos is not None and exported.reads_pos:
-        exported.check_tagger(pos)
-        word_pos, origin = pos.predict(text, (), batch=batch), f"predicted by {pos.folder}"
-    predicted = exported.predict(text, word_pos, batch=batch, on_progress=on_progress)
+    pos, pos_origin = text.pos, "of the files"
+    if pos_tagger is not None and exported.reads_pos:
+        exported.check_tagger(pos_tagger)
+        pos, pos_origin = pos_tagger.predict(text, (), batch=batch), f"predicted by {pos_tagger.folder}"
+    predicted = exported.predict(text, pos, batch=batch, on_progress=on_progress)
     gold = [form.gold(text.sentence(row)) for row in range(len(text.sentences))]
     scored = task.scored_words and [list(map(bool, task.scored_words(labelling))) for labelling in gold]
 
@@ -243,7 +243,7 @@ def evaluate(
         overall,
         tuple(form.confusions(gold, predicted, scored, examples=examples)),
         _unknown_labels(overall, exported.known_labels),
-        origin if exported.reads_pos else "",
+        pos_origin if exported.reads_pos else "",
     )
 
 

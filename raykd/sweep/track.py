@@ -203,4 +203,4 @@ def _export(records: SweepRecords, trial: Trial, target: Storage, card: Card) ->
     for model in first:
         model_target = target.child(model.folder) if model.folder else target
         folder = records.storage.child(*model.run.folder)
-        export_run(folder, model_target, store=records.storage, card=card)
+        export_run(folder, model_target, store=records.storage, model_card=card)

@@ -49,7 +49,7 @@ def student(tmp_path_factory):
 def exported(student, tmp_path_factory):
     storage, folder = student
     target = Storage(str(tmp_path_factory.mktemp("exported") / "student"))
-    return export_run(folder, target, store=storage, card=lambda written: written.run.id), Path(
+    return export_run(folder, target, store=storage, model_card=lambda written: written.run.id), Path(
         target.address
     )
 
@@ -185,7 +185,7 @@ def exported_of(folder: Path, sentences: list[list[str]], **options: object):
     target = Storage(str(folder / "out"))
     card = partial(model_card, stated=CardConfig())
     source = ready.storage.child(*run.folder)
-    return export_run(source, target, store=ready.storage, card=card, **options), Path(target.address)
+    return export_run(source, target, store=ready.storage, model_card=card, **options), Path(target.address)
 
 
 def test_a_corpus_with_other_words_than_those_of_text_is_said(tmp_path):
