@@ -22,6 +22,7 @@ from raykd.errors import TrackingError
 from raykd.redact import redact
 
 ANSWER_SECONDS = 5.0
+"""Longest wait for a connection, or for a lock on an SQLite file."""
 MIGRATION_SECONDS = 60.0
 """Longest wait for another process that creates the tables of the same database."""
 TABLES_LOCK = int.from_bytes(b"raykd", "big")
@@ -43,8 +44,8 @@ def lock_database(uri: str) -> AbstractContextManager[None]:
     return _lock_postgresql(uri) if scheme.startswith("postgresql") else nullcontext()
 
 
-def open_sqlite(path: Path) -> None:
-    """Create the folder of an SQLite file and test writing to the file.
+def check_sqlite(path: Path) -> None:
+    """Test writing to an SQLite file; create the file and its folder if they do not exist.
 
     Raises:
         TrackingError: The file cannot be written, or is not a database.
@@ -63,7 +64,7 @@ def open_sqlite(path: Path) -> None:
 
 @contextmanager
 def _lock_sqlite(path: Path) -> Iterator[None]:
-    """Hold a file lock, and create missing tables in a new file that then replaces `path`."""
+    """Hold a file lock; if `path` has no tables, create them in a new file that then replaces it."""
     lock = path.with_name(f"{path.name}.lock")
     with FileLock(lock, timeout=MIGRATION_SECONDS):
         if _has_no_tables(path):
@@ -102,10 +103,12 @@ def _lock_postgresql(uri: str) -> Iterator[None]:
             connection.execute(sqlalchemy.text(f"SELECT pg_advisory_xact_lock({TABLES_LOCK})"))
             yield
     except SQLAlchemyError as error:
-        raise TrackingError(f"tracking.uri: {redact(uri)} cannot be used: {_refusal(error)}") from error
+        raise TrackingError(
+            f"tracking.uri: {redact(uri)} cannot be used: {_reason_and_hint(error)}"
+        ) from error
 
 
-def _refusal(error: SQLAlchemyError) -> str:
+def _reason_and_hint(error: SQLAlchemyError) -> str:
     reason = redact(" ".join(str(getattr(error, "orig", None) or error).split()))
     if "authentication failed" in reason or "no password supplied" in reason:
         return f"{reason}; set the user, and the variable that holds the password, as in postgresql://user:${{NAME}}@host/db"

@@ -39,7 +39,7 @@ class Student(PythonModel):
         """
         folder, config = Path(context.artifacts["student"]), context.model_config or {}
         folders = [folder] if (folder / "export.json").is_file() else sorted(folder.iterdir())
-        self.several = folders != [folder]
+        self.per_language = folders != [folder]
         self.labellers = {export.name: _load(export)(export, **config) for export in folders}
         first, *_ = self.labellers.values()
         self.parses, self.needs_pos = first.trees is not None, first.needs_pos
@@ -61,10 +61,10 @@ class Student(PythonModel):
             relations, and `heads` is added.
         """
         if self.parses:
-            texts = _sentences(model_input, needs_pos=self.needs_pos, several=self.several)
+            texts = _sentences(model_input, needs_pos=self.needs_pos, per_language=self.per_language)
         else:
-            texts = _texts(model_input, several=self.several)
-        if not self.several:
+            texts = _texts(model_input, per_language=self.per_language)
+        if not self.per_language:
             (labeller,) = self.labellers.values()
             return [_plain(labels) for labels in labeller(texts)]
         languages = [str(language) for language in model_input[LANGUAGE]]
@@ -80,9 +80,9 @@ class Student(PythonModel):
         return outputs
 
 
-def _texts(model_input: pandas.DataFrame | list[str], *, several: bool) -> list[str]:
+def _texts(model_input: pandas.DataFrame | list[str], *, per_language: bool) -> list[str]:
     columns = list(getattr(model_input, "columns", [TEXT]))
-    if TEXT not in columns and (several or len(columns) != 1 or isinstance(columns[0], str)):
+    if TEXT not in columns and (per_language or len(columns) != 1 or isinstance(columns[0], str)):
         raise ValueError(f"give a data frame with a column {TEXT!r}; it has {columns}")
     texts: list[str] = list(
         model_input if isinstance(model_input, list) else model_input[TEXT if TEXT in columns else columns[0]]
@@ -93,8 +93,8 @@ def _texts(model_input: pandas.DataFrame | list[str], *, several: bool) -> list[
     return texts
 
 
-def _sentences(model_input: pandas.DataFrame, *, needs_pos: bool, several: bool) -> Sentences:
-    required = [TOKENS, *([POS] if needs_pos else []), *([LANGUAGE] if several else [])]
+def _sentences(model_input: pandas.DataFrame, *, needs_pos: bool, per_language: bool) -> Sentences:
+    required = [TOKENS, *([POS] if needs_pos else []), *([LANGUAGE] if per_language else [])]
     columns = list(getattr(model_input, "columns", []))
     if missing := [name for name in required if name not in columns]:
         problem = f"the model parses: give a data frame with the columns {', '.join(required)}"

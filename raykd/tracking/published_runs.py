@@ -46,7 +46,7 @@ class PublishedRuns:
     def __init__(self, client: MlflowClient, experiment_id: str, sweep_key: Key, warn: Callable[[str], None]):
         self.client, self._experiment_id, self._sweep_key, self._warn = client, experiment_id, sweep_key, warn
         self.is_known = False
-        """False before the first answer and after an error: the last request may or may not have been carried out."""
+        """True if the runs are read and nothing has failed since; after an error it is unknown what MLflow has."""
         self._runs: dict[Key, MlflowRun] = {}
         self._models: dict[str, LoggedModel] = {}
         self._points: dict[str, set[tuple[str, int]]] = {}
@@ -76,7 +76,7 @@ class PublishedRuns:
 
     @property
     def sweep_run(self) -> str:
-        """Id of the sweep's run."""
+        """Id of the sweep's own run."""
         return self._runs[self._sweep_key].info.run_id
 
     @property
@@ -85,11 +85,11 @@ class PublishedRuns:
         return max((step for key, step in self._points[self.sweep_run] if key == "front/students"), default=0)
 
     def has_model(self, key: Key) -> bool:
-        """Return whether MLflow has the complete model of a run's student."""
+        """Return true if MLflow has the complete model of the student of the page `key`."""
         return key in self._runs and is_whole(self._models.get(self._runs[key].info.run_id))
 
     def lacks_model(self, page: Page) -> bool:
-        """Return whether the page's student is still to be logged or registered."""
+        """Return true if the page has a student that is not logged and registered yet."""
         return page.model is not None and self._registered.get(page.key) != page.model
 
     def changes(self, page: Page) -> list[Change]:
@@ -99,17 +99,15 @@ class PublishedRuns:
         """
         client, run, files = self.client, self._runs.get(page.key), self._files.get(page.key, {})
         data = RunData() if run is None else run.data
-        used = [] if run is None or run.inputs is None else run.inputs.dataset_inputs
-        known_datasets = {
-            (dataset_input.dataset.name, dataset_input.dataset.digest) for dataset_input in used
-        }
+        logged_inputs = [] if run is None or run.inputs is None else run.inputs.dataset_inputs
+        logged_datasets = {(logged.dataset.name, logged.dataset.digest) for logged in logged_inputs}
         params = [Param(key, value) for key, value in page.params.items() if key not in data.params]
         tags = [RunTag(key, value) for key, value in page.tags.items() if data.tags.get(key) != value]
         results = {key: value for key, value in page.results.items() if data.metrics.get(key) != value}
         metrics = [Metric(key, value, page.moment_ms, 0) for key, value in results.items()]
         metrics += self._new_points(page, run)
         datasets = [
-            dataset for dataset in page.datasets if (dataset.name, dataset.digest) not in known_datasets
+            dataset for dataset in page.datasets if (dataset.name, dataset.digest) not in logged_datasets
         ]
         inputs = [DatasetInput(dataset, [CORPUS]) for dataset in datasets]
         return [

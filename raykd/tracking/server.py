@@ -22,7 +22,7 @@ from mlflow.tracking import MlflowClient
 
 from raykd.errors import TrackingError
 from raykd.redact import expand_variables, redact
-from raykd.tracking.database import ANSWER_SECONDS, lock_database, open_sqlite
+from raykd.tracking.database import ANSWER_SECONDS, check_sqlite, lock_database
 from raykd.tracking.pages import clean_key
 from raykd.tracking.views import VIEW_TAG, Experiment, experiment_tags
 
@@ -90,22 +90,22 @@ def check_server(uri: str, *, seconds: float = ANSWER_SECONDS) -> str:
         raise
     except Exception as error:
         raise TrackingError(
-            f"tracking.uri: {redact(uri)} cannot be used: {redact(_hint(uri, error))}"
+            f"tracking.uri: {redact(uri)} cannot be used: {redact(_reason_and_hint(uri, error))}"
         ) from error
     return uri
 
 
 def check_connection(uri: str, *, seconds: float = ANSWER_SECONDS) -> None:
-    """Connect to the host, or open the SQLite file, and close the connection again.
+    """Test the connection to the host, or writing to the SQLite file.
 
-    It comes before MLflow's own client, which retries for minutes.
+    Call it before MLflow's own client, which retries for minutes.
 
     Raises:
         TrackingError: Nothing answers within `seconds`, or the file cannot be written.
     """
     parts = urlsplit(uri)
     if parts.scheme == "sqlite":
-        open_sqlite(Path(uri.removeprefix("sqlite:///")))
+        check_sqlite(Path(uri.removeprefix("sqlite:///")))
     elif parts.hostname and (parts.scheme in ("http", "https") or parts.scheme.startswith(DATABASES)):
         ports = {"http": 80, "https": 443, "postgresql": 5432, "mysql": 3306, "mssql": 1433}
         port = parts.port or ports[parts.scheme.split("+")[0]]
@@ -118,7 +118,7 @@ def check_connection(uri: str, *, seconds: float = ANSWER_SECONDS) -> None:
             ) from error
 
 
-def _hint(uri: str, error: Exception) -> str:
+def _reason_and_hint(uri: str, error: Exception) -> str:
     reason = " ".join(str(error).split())
     if "out-of-date database schema" in reason or "Can't locate revision" in reason:
         return (

@@ -14,13 +14,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from raykd.storage.layout import CARD, LABELS
 from raykd.tracking.server import environment_variables, only_warnings
 
 if TYPE_CHECKING:
     from mlflow.models import ModelSignature
     from pandas import DataFrame
 
-CARD, LABELS, STUDENT = "export.json", "labels.json", "artifacts/student"
+STUDENT = "artifacts/student"
+"""Folder of the export in the model."""
 CODE = Path(__file__).with_name("model_code.py")
 EXAMPLE = "Ada Lovelace lives in London."
 CONFIG = {"file": "model.onnx", "threads": 1}
@@ -41,7 +43,7 @@ def save_model(export: Path, to: Path, *, model_id: str | None = None, run_id: s
     from mlflow.models import Model
 
     cards = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(export.rglob(CARD))]
-    several = not (export / CARD).is_file()
+    per_language = not (export / CARD).is_file()
     names = ["onnxruntime", "numpy", "pandas", "mlflow"]
     names += ["tokenizers"] if any(card["tokenizer"] == "package" for card in cards) else []
     # MLflow would add the project file of the working directory, and log a line on each input example.
@@ -50,8 +52,8 @@ def save_model(export: Path, to: Path, *, model_id: str | None = None, run_id: s
             path=str(to),
             python_model=str(CODE),
             mlflow_model=Model(model_id=model_id, run_id=run_id),
-            signature=_signature(cards[0], several=several),
-            input_example=_example(cards[0], export, several=several),
+            signature=_signature(cards[0], per_language=per_language),
+            input_example=_example(cards[0], export, per_language=per_language),
             pip_requirements=[f"{name}=={version(name)}" for name in names],
             model_config=CONFIG,
         )
@@ -64,31 +66,33 @@ def save_model(export: Path, to: Path, *, model_id: str | None = None, run_id: s
     written.save(str(to / "MLmodel"))
 
 
-def _example(card: dict[str, Any], export: Path, *, several: bool) -> DataFrame:
+def _example(card: dict[str, Any], export: Path, *, per_language: bool) -> DataFrame:
     import pandas
 
-    first = min(folder.name for folder in export.iterdir()) if several else "."
+    first = min(folder.name for folder in export.iterdir()) if per_language else "."
     row: dict[str, Any] = {"text": EXAMPLE}
     if trees := card.get("trees"):
         row = {"tokens": EXAMPLE.split()}
         if trees["pos"]:
             tags = json.loads((export / first / LABELS).read_text(encoding="utf-8"))["pos"]
             row["pos"] = tags[:1] * len(row["tokens"])
-    return pandas.DataFrame([row | ({"language": first} if several else {})])
+    return pandas.DataFrame([row | ({"language": first} if per_language else {})])
 
 
-def _signature(card: dict[str, Any], *, several: bool) -> ModelSignature:
+def _signature(card: dict[str, Any], *, per_language: bool) -> ModelSignature:
     from mlflow.models import ModelSignature
     from mlflow.types import ColSpec, DataType, Schema
     from mlflow.types.schema import Array, Object, Property
 
     # A single column without a name also accepts lists of strings.
-    columns = [ColSpec("string", "text"), ColSpec("string", "language")] if several else [ColSpec("string")]
+    columns = (
+        [ColSpec("string", "text"), ColSpec("string", "language")] if per_language else [ColSpec("string")]
+    )
     trees = card.get("trees")
     if trees:
         names = ["tokens", "pos"] if trees["pos"] else ["tokens"]
         columns = [ColSpec(Array(DataType.string), name) for name in names]
-        columns += [ColSpec("string", "language")] if several else []
+        columns += [ColSpec("string", "language")] if per_language else []
     fields = {"text": DataType.string, "start": DataType.long, "end": DataType.long, "label": DataType.string}
     span = Object(
         [Property(name, kind) for name, kind in (fields | {"probability": DataType.double}).items()]

@@ -57,18 +57,20 @@ class Gain:
 
 @dataclass(frozen=True)
 class Ending:
-    """Results known only at the end of a sweep."""
+    """Results that exist only at the end of a sweep; trials are given by their numbers."""
 
     front: frozenset[int] = frozenset()
-    """Numbers of the trials on the front."""
+    """The trials on the front."""
     gains: Mapping[int, Gain] = field(default_factory=dict)
     ship: int | None = None
+    """The trial whose student is to be shipped; None if there is none."""
     verdict: str = ""
+    """A sentence on the result of the sweep."""
     description: str = ""
     """Markdown at the top of the page of the sweep's run."""
     files: Mapping[str, bytes] = field(default_factory=dict)
     exports: Mapping[int, Path | None] = field(default_factory=dict)
-    """Number of each trial whose student becomes a model → folder of its export; None if MLflow has the model."""
+    """Trial whose student becomes a model → folder of its export; None if MLflow has the model."""
 
 
 @dataclass(eq=False)
@@ -152,7 +154,7 @@ class SweepPages:
             for run, run_epochs in epochs.items()
             for metrics in run_epochs
         ]
-        # A quote would end the text that the run is searched by.
+        # A quote would end the string in the filter by which the run is found.
         key = f"{self.sweep_id}/{teacher.name}".replace("'", "")
         return Page(
             f"teacher {teacher.name}", (TEACHER_TAG, key), "FINISHED", tags={**self.tags, "role": "teacher"},
@@ -195,10 +197,11 @@ class SweepPages:
                 figures |= rounded(gain.figures)
         # A trial still running when the sweep ends is interrupted.
         interrupted = trial.state == "RUNNING" and self.state != "RUNNING"
-        as_before = last is not None and last[0][0] is trial and not interrupted
+        # The end of the sweep adds tags to a trial, but does not move the time of its last change.
+        unchanged = last is not None and last[0][0] is trial and not interrupted
         page = Page(
             trial.name, self.trial_key(trial.number), "KILLED" if interrupted else STATUS[trial.state],
-            last[1].moment_ms if last is not None and as_before else now_ms(),
+            last[1].moment_ms if last is not None and unchanged else now_ms(),
             duration_s=trial.wall_s or 0.0, first_tags={**self.tags, "on_front": "false"}, tags=tags,
             params=texts(trial.settings), results=figures, points=self._points.setdefault(trial.number, []),
             datasets=self.corpora, model=self._model(trial),
