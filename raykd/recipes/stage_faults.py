@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _HINTS: Mapping[str, str] = MappingProxyType(
     {
         "kbest": "set k: 1",
+        "weighted_paths": "set k: 1",
         "pairs": "give the student decoder: maxent",
         "soft_marginals": "set temperature: 1",
         "softened": "set temperature_mode: local",
@@ -141,7 +142,7 @@ def _signal_faults(recipe: Recipe, objective: Objective) -> list[str]:
         ]
     unmet = [need.signal for need in needs if explain_unmet_needs([need], recipe.teachers.offers)]
     hints = [_HINTS[signal] for signal in unmet if signal in _HINTS]
-    if "kbest" in unmet and not explain_unmet_needs([Need("weighted_paths")], recipe.teachers.offers):
+    if "kbest" in unmet and not explain_unmet_needs([Need("samples")], recipe.teachers.offers):
         hints = ["use top_wk at temperature: 1, which reads all samples with their weights"]
     if not explain_unmet_needs(needs, recipe.teachers.model_signals):
         hints.append("or set teachers.combine: scores")
