@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -59,45 +59,40 @@ class AnsweredBatch:
         )
 
 
+class EncodedAnswer(NamedTuple):
+    """The usable answer about one sentence, in the numbers of tags.
+
+    Attributes:
+        paths: Labellings, those of the largest weight first; int64 [T] each.
+        log_weights: Their log-weights.
+        log_probabilities_TY: Log-probabilities of tags in place of labellings.
+    """
+
+    paths: Sequence[np.ndarray]
+    log_weights: Sequence[float]
+    log_probabilities_TY: Tensor | None = None
+
+    @property
+    def labels(self) -> int:
+        """Number of labels of the sentence."""
+        return len(self.paths[0] if self.log_probabilities_TY is None else self.log_probabilities_TY)
+
+
 class AnsweredText:
     """N sentences with their answers, in the place of an encoded text."""
 
     features = None
 
-    def __init__(
-        self,
-        lengths: Sequence[int],
-        answers: Sequence[Answer],
-        tag_set: TagSet,
-        names: LabelNames,
-        samples: int,
-    ):
+    def __init__(self, lengths: Sequence[int], answers: Sequence[EncodedAnswer], *, samples: int):
         """Prepare the text.
 
         Args:
             lengths: Words of each sentence.
-            answers: The answer about each sentence.
-            tag_set: The tags.
-            names: Labels of the annotator as labels of the corpus.
+            answers: The answer about each sentence, all labellings or all distributions.
             samples: K, the number of labellings of a sentence for which batches have room.
-
-        Raises:
-            AnswerError: A distribution has no probability for any tag of the corpus.
         """
         self.piece_lengths = np.asarray(lengths, np.int64)
-        self.samples = samples
-        numbers = {tag: number for number, tag in enumerate(tag_set.tags)}
-        self._paths = [
-            [
-                (np.array([numbers[tag] for tag in tags]), weight)
-                for tags, weight in answer.labellings[:samples]
-            ]
-            for answer in answers
-        ]
-        self._logs = [
-            None if answer.probabilities is None else log_probabilities(answer.probabilities, tag_set, names)
-            for answer in answers
-        ]
+        self._answers, self._samples = answers, samples
 
     def __len__(self) -> int:
         return len(self.piece_lengths)
@@ -109,23 +104,21 @@ class AnsweredText:
 
     def gather(self, indices: np.ndarray) -> AnsweredBatch:
         """Return the answers about the sentences at `indices`, padded."""
-        rows = np.asarray(indices, np.int64).tolist()
-        lengths_B = torch.from_numpy(self.piece_lengths[rows])
-        if any(self._logs[row] is not None for row in rows):
-            logs = [self._logs[row] for row in rows]
-            padded_BTY = torch.nn.utils.rnn.pad_sequence(
-                [part for part in logs if part is not None], batch_first=True
-            )
-            label_lengths_B = torch.tensor([len(part) for part in logs if part is not None])
+        answers = [self._answers[row] for row in np.asarray(indices, np.int64).tolist()]
+        lengths_B = torch.from_numpy(self.piece_lengths[indices])
+        label_lengths_B = torch.tensor([answer.labels for answer in answers])
+        logs = [answer.log_probabilities_TY for answer in answers if answer.log_probabilities_TY is not None]
+        if logs:
+            padded_BTY = torch.nn.utils.rnn.pad_sequence(logs, batch_first=True)
             return AnsweredBatch(lengths_B, label_lengths_B, log_probabilities_BTY=padded_BTY)
-        label_lengths = [len(self._paths[row][0][0]) for row in rows]
-        paths_BKT = np.zeros((len(rows), self.samples, max(label_lengths, default=0)), np.int64)
-        weights_BK = np.full((len(rows), self.samples), -np.inf, np.float32)
-        for place, row in enumerate(rows):
-            for k, (tags, weight) in enumerate(self._paths[row]):
-                paths_BKT[place, k, : len(tags)], weights_BK[place, k] = tags, weight
+        paths_BKT = np.zeros((len(answers), self._samples, int(label_lengths_B.max())), np.int64)
+        weights_BK = np.full((len(answers), self._samples), -np.inf, np.float32)
+        for place, answer in enumerate(answers):
+            weights_BK[place, : len(answer.paths)] = answer.log_weights
+            for k, path in enumerate(answer.paths):
+                paths_BKT[place, k, : len(path)] = path
         return AnsweredBatch(
-            lengths_B, torch.tensor(label_lengths), torch.from_numpy(paths_BKT), torch.from_numpy(weights_BK)
+            lengths_B, label_lengths_B, torch.from_numpy(paths_BKT), torch.from_numpy(weights_BK)
         )
 
 
@@ -157,7 +150,28 @@ class Annotator(Model):
         return Output(paths, legal=self.legal)
 
 
-def log_probabilities(rows: Sequence[Mapping[str, float]], tag_set: TagSet, names: LabelNames) -> Tensor:
+def encode_answer(answer: Answer, tag_set: TagSet, names: LabelNames, *, bioes: bool) -> EncodedAnswer:
+    """Return a usable answer in the numbers of tags.
+
+    Args:
+        answer: The answer about one sentence.
+        tag_set: The tags of the corpus.
+        names: Labels of the annotator as labels of the corpus.
+        bioes: True if the annotator's probabilities are over BIOES tags, false for IOB2.
+
+    Raises:
+        AnswerError: As of `log_probabilities`.
+    """
+    if answer.probabilities is not None:
+        return EncodedAnswer((), (), log_probabilities(answer.probabilities, tag_set, names, bioes=bioes))
+    numbers = {tag: number for number, tag in enumerate(tag_set.tags)}
+    paths = [np.array([numbers[tag] for tag in labelling.tags]) for labelling in answer.labellings]
+    return EncodedAnswer(paths, [labelling.log_weight for labelling in answer.labellings])
+
+
+def log_probabilities(
+    rows: Sequence[Mapping[str, float]], tag_set: TagSet, names: LabelNames, *, bioes: bool
+) -> Tensor:
     """Return the log-probabilities of tags [T, Y] for one sentence; −∞ for impossible tags.
 
     IOB2 becomes BIOES exactly (`label_map.py`).
@@ -166,15 +180,14 @@ def log_probabilities(rows: Sequence[Mapping[str, float]], tag_set: TagSet, name
         rows: For each word the probability of each of the annotator's tags.
         tag_set: The tags of the corpus.
         names: Types (or tags) of the annotator as those of the corpus; what is left out is renormalised.
+        bioes: True if the rows are over BIOES tags, false for IOB2; without effect on flat tags.
 
     Raises:
-        AnswerError: A word has no probability for any tag of the corpus.
-        UnmappedError: A tag is none of the corpus.
+        UnmappedError: A label is none of the corpus.
+        AnswerError: A tag is of neither scheme, or a word has no probability for any tag of the corpus.
     """
     spans = tag_set.form.bioes
-    ends = any(has_span_form(tag, "ES") for row in rows for tag in row)
-    types = tuple(tag_set.labels) if spans and not ends else ()
-    iob2 = spans and not ends
+    iob2, types = spans and not bioes, tuple(tag_set.labels)
     columns = (OUTSIDE, *(f"{letter}-{x}" for letter in "BI" for x in types)) if iob2 else tag_set.tags
     places = {tag: place for place, tag in enumerate(columns)}
     mass_TN = torch.zeros(len(rows), len(columns), dtype=torch.float64)
@@ -184,17 +197,16 @@ def log_probabilities(rows: Sequence[Mapping[str, float]], tag_set: TagSet, name
                 mass_TN[t, places[_renamed(tag, names, spans=spans)]] += mass
             except LeftOutError:
                 continue
+            except KeyError:
+                raise AnswerError(f"{tag!r} is no tag of {'IOB2' if iob2 else 'BIOES'}") from None
     if bool((mass_TN.sum(1) == 0).any()):
         raise AnswerError("a word has no probability for any tag of the corpus")
     if not iob2:
         return (mass_TN / mass_TN.sum(1, keepdim=True)).log().float()
     converted = (OUTSIDE, *(f"{letter}-{x}" for letter in "BIES" for x in types))
     groups = tuple((place,) for place in range(len(columns)))
-    order = tuple(converted.index(tag) for tag in tag_set.tags)
-    emissions_1TY = LabelMap(groups, "iob2", types, order).emissions(
-        mass_TN.log()[None], torch.tensor([len(rows)])
-    )
-    return emissions_1TY[0].float()
+    label_map = LabelMap(groups, "iob2", types, tuple(converted.index(tag) for tag in tag_set.tags))
+    return label_map.emissions(mass_TN.log()[None], torch.tensor([len(rows)]))[0].float()
 
 
 def _renamed(tag: str, names: LabelNames, *, spans: bool) -> str:

@@ -321,8 +321,11 @@ def _stated_cost(run: Run) -> Cost | None:
     config = model_config(run)
     if not isinstance(config, AnnotatorTeacher):
         return None
-    figures = {} if config.latency_ms is None else {LATENCY.name: config.latency_ms}
-    return Cost(figures, {"annotator": config.kind}, {}, no_export=config.no_export_reason)
+    shape = {"annotator": config.kind}
+    if config.latency_ms is None:
+        return Cost({}, shape, {}, no_export=config.no_export_reason)
+    note = "its time is that of teachers.latency_ms, and its size is not known: no compression"
+    return Cost({LATENCY.name: config.latency_ms}, shape, {}, notes=(note,))
 
 
 def store_cost(storage: Storage, run: Run, measured: MeasuredCost) -> Cost:

@@ -20,6 +20,12 @@ from raykd.storage.store import Storage
 FORMAT = 4
 """Part of the identity of every run. Raise it with any change after which the same settings train another model."""
 
+WITHOUT_EFFECT = ("count", "combine", "scope", "latency_ms", "most_unusable")
+"""Settings of a model that are no part of its identity.
+
+`combine` has no effect on a single model; the languages that follow from `scope` are in `corpus_id`. The time and the
+limit of an annotator change none of its answers."""
+
 Config = TypeVar("Config")
 
 
@@ -112,12 +118,10 @@ class Run:
         if self.members:
             return {"members": [member.id for member in self.members], "combine": self.model["combine"]}
         fields = asdict(self)
-        # `combine` has no effect on a single model; the languages that follow from `scope` are in `corpus_id`.
-        model = {key: value for key, value in self.model.items() if key not in ("count", "combine", "scope")}
+        model = {key: value for key, value in self.model.items() if key not in WITHOUT_EFFECT}
         if model.get("checksum"):
             # An existing checkpoint is identified by the content of its files, wherever they are.
-            model.pop("path", None)
-            del fields["vocabulary_id"]
+            del model["path"], fields["vocabulary_id"]
             if isinstance(model.get("vocabulary"), dict):
                 model["vocabulary"] = {
                     key: value for key, value in model["vocabulary"].items() if key != "path"

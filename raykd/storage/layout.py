@@ -65,7 +65,7 @@ FILE_PATTERNS: Mapping[str, re.Pattern[str]] = MappingProxyType(
             LABEL_SETS: rf"labels-{ID}\.json",
             "corpora": rf"corpus-{ID}/({CORPUS}|({'|'.join(PARTS)})\.arrow)|{SOURCES}/source-{ID}\.json",
             "costs": rf"cost-{ID}\.json",
-            ANSWERS: rf"answers-{ID}/({ANNOTATOR}|batch-{ID}\.arrow)",
+            ANSWERS: rf"answers-{ID}/({ANNOTATOR}|batch-\d+-{ID}\.arrow)",
         }.items()
     }
 )

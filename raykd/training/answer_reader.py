@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from raykd.corpora.answers import Answer, AnswerError, read_answer, record_text, text_key, visible_text
 from raykd.corpora.answers.labellings import NOTES, UnmappedError
@@ -18,7 +20,7 @@ from raykd.corpora.corpus import Corpus, write_corpus
 from raykd.corpora.sentence import Unit
 from raykd.errors import CorpusError, RunError
 from raykd.forms import TagSet
-from raykd.layers.answered_text import AnsweredText
+from raykd.layers.answered_text import AnsweredText, EncodedAnswer, encode_answer
 from raykd.pluralise import pluralise
 from raykd.progress import with_progress
 from raykd.recipes.run import Run, validate_plain
@@ -26,7 +28,14 @@ from raykd.storage.store import Storage
 from raykd.tasks import TASKS
 from raykd.teachers import AnnotatorTeacher, TeacherConfig
 from raykd.training.data import Part, sentence_languages
-from raykd.transfer.answer_store import StoredAnswer, open_answers, write_answers
+from raykd.transfer.answer_store import (
+    StoredAnswer,
+    batch_names,
+    describe_annotator,
+    has_all_answers,
+    open_answers,
+    write_answers,
+)
 
 if TYPE_CHECKING:
     from raykd.corpora.encoded_text import EncodedText
@@ -34,6 +43,8 @@ if TYPE_CHECKING:
 BATCH = 5000
 """Answers of a file that are stored in one object."""
 MOST_EXAMPLES = 3
+_END_OF_SPAN = re.compile(r'(?<!\\)"[ES]-[^"]*":')
+"""A key of a distribution that is a tag of BIOES, and none of IOB2."""
 FEWEST_VISIBLE = 8
 """Visible characters by which sentences of a document are looked for."""
 
@@ -45,24 +56,34 @@ class AnswerReader:
         self._answers = open_answers(storage, teacher.answers_id)
         self._reading, self._tag_set = teacher.reading(tag_set, unit), tag_set
         self._offers_probabilities = teacher.answers == "probabilities"
+        # One scheme for all answers: those with short spans alone would look like IOB2.
+        self._bioes = self._offers_probabilities and any(
+            _END_OF_SPAN.search(stored.answer) for stored in self._answers
+        )
 
     @property
     def samples(self) -> int:
-        """Largest number of labellings that any text may have."""
-        return self._answers.samples
+        """Largest number of labellings that any text may have, at least 1."""
+        return max(1, self._answers.samples)
 
     def find(self, words: Sequence[str]) -> StoredAnswer | None:
         """Return the stored answer about a sentence; None where there is none."""
         return self._answers.find(text_key(words))
 
-    def read(self, words: Sequence[str], stored: StoredAnswer) -> Answer:
-        """Read an answer.
+    @property
+    def doubled(self) -> Sequence[str]:
+        """Places of further answers to a text that say something else than the first, which counts."""
+        return self._answers.doubled
+
+    def read(self, words: Sequence[str], stored: StoredAnswer) -> tuple[Answer, EncodedAnswer]:
+        """Read an answer: as the annotator wrote it, and in the numbers of tags.
 
         Args:
             words: Words of the sentence.
             stored: Its stored answer.
 
         Raises:
+            UnmappedError: A label is none of the corpus.
             AnswerError: It cannot be used.
         """
         if stored.problem:
@@ -71,7 +92,7 @@ class AnswerReader:
         if (answer.probabilities is not None) != self._offers_probabilities:
             form = "probabilities" if answer.probabilities is not None else "labellings"
             raise AnswerError(f"it has {form}; correct teachers.answers")
-        return answer
+        return answer, encode_answer(answer, self._tag_set, self._reading.names, bioes=self._bioes)
 
     def name_faults(self) -> list[str]:
         """Return the names in `labels` that are none of the corpus, as sentences."""
@@ -85,29 +106,36 @@ class AnswerReader:
     def cut_documents(self, sentences: Iterable[Sequence[str]]) -> Iterator[StoredAnswer]:
         """Yield the places of unanswered sentences in answers about whole documents.
 
+        A sentence of fewer than `FEWEST_VISIBLE` characters is found only where a document begins, or a sentence ends.
+
         Args:
             sentences: Lists of words.
         """
-        unanswered = dict[str, bytes]()
+        unanswered, keys = dict[str, bytes](), set[bytes]()
         for words in sentences:
-            if (key := text_key(words)) not in self._answers:
+            keys.add(key := text_key(words))
+            if key not in self._answers:
                 unanswered[visible_text("".join(words))] = key
-        if not unanswered:
+        documents = [
+            stored
+            for stored in self._answers
+            if not stored.document and not stored.problem and stored.key not in keys
+        ]
+        if not unanswered or not documents:
             return
         by_beginning = dict[str, list[str]]()
         for text in sorted(unanswered, key=len, reverse=True):
             by_beginning.setdefault(text[:FEWEST_VISIBLE], []).append(text)
-        for stored in [*self._answers]:
-            if stored.document or stored.problem:
-                continue
+        for stored in documents:
             document = visible_text(record_text(json.loads(stored.answer)))
-            start = 0
+            start, follows = 0, True
             while start < len(document):
-                beginning = document[start : start + FEWEST_VISIBLE]
-                text = next(
-                    (text for text in by_beginning.get(beginning, ()) if document.startswith(text, start)),
-                    None,
-                )
+                # The longest first: from a whole beginning down to one character.
+                shortest = 1 if follows else FEWEST_VISIBLE
+                beginnings = (document[start : start + n] for n in range(FEWEST_VISIBLE, shortest - 1, -1))
+                candidates = chain.from_iterable(by_beginning.get(beginning, ()) for beginning in beginnings)
+                text = next((text for text in candidates if document.startswith(text, start)), None)
+                follows = text is not None
                 if text is None:
                     start += 1
                     continue
@@ -115,13 +143,13 @@ class AnswerReader:
                     yield StoredAnswer(key, "", start=start, document=stored.key)
                 start += len(text)
 
-    def has_usable(self, words: Sequence[str]) -> bool:
-        """Return True if there is a usable answer about a sentence."""
+    def find_usable(self, words: Sequence[str]) -> EncodedAnswer | None:
+        """Return the usable answer about a sentence, in the numbers of tags; None where there is none."""
         stored = self.find(words)
         try:
-            return stored is not None and bool(self.read(words, stored))
+            return None if stored is None else self.read(words, stored)[1]
         except AnswerError:
-            return False
+            return None
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> AnsweredText:
         """Return the answers about sentences, all of which have a usable one.
@@ -132,17 +160,12 @@ class AnswerReader:
         Raises:
             RunError: A sentence has no usable answer.
         """
-        answers = list[Answer]()
+        answers = list[EncodedAnswer]()
         for words in sentences:
-            stored = self.find(words)
-            try:
-                if stored is None:
-                    raise AnswerError("the annotator was not asked")
-                answers.append(self.read(words, stored))
-            except AnswerError as error:
-                raise RunError(f"no answer to {' '.join(words)[:60]!r}: {error}") from None
-        lengths = [len(words) for words in sentences]
-        return AnsweredText(lengths, answers, self._tag_set, self._reading.names, max(1, self.samples))
+            if (answer := self.find_usable(words)) is None:
+                raise RunError(f"the annotator has no usable answer to {' '.join(words)[:60]!r}")
+            answers.append(answer)
+        return AnsweredText([len(words) for words in sentences], answers, samples=self.samples)
 
 
 def answer_reader(storage: Storage, run: Run, tag_set: TagSet) -> AnswerReader | None:
@@ -172,6 +195,7 @@ class AnswerSurvey:
         reasons: Reason why answers are unusable → number.
         unmapped: Label that is none of the corpus → number of answers with it.
         examples: Kind of note, reason or label → an example.
+        doubled: Places of further answers to a text that say something else; the first counts.
         left_over: Stored answers about no text of the corpus.
         samples: Largest number of labellings of a text.
     """
@@ -182,6 +206,7 @@ class AnswerSurvey:
     reasons: Counter[str] = field(default_factory=Counter)
     unmapped: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
+    doubled: Sequence[str] = ()
     left_over: int = 0
     samples: int = 0
 
@@ -204,6 +229,9 @@ class AnswerSurvey:
         if count := self.reasons["sample"]:
             messages.append(f"{pluralise(count, 'unusable sample')} dropped ({self.examples['sample']})")
         messages += [f"{count:,} {NOTES[kind]} ({self.examples[kind]})" for kind, count in self.notes.items()]
+        if self.doubled:
+            texts = pluralise(len(self.doubled), "further answer")
+            messages.append(f"{texts} to texts that have another one, left out ({self.doubled[0]})")
         if self.left_over:
             messages.append(f"{pluralise(self.left_over, 'answer')} to texts that are not in the corpus")
         return messages
@@ -223,14 +251,15 @@ def store_given_answers(storage: Storage, teacher: AnnotatorTeacher) -> None:
     Raises:
         CorpusError: A file cannot be read.
     """
-    if len(open_answers(storage, teacher.answers_id)):
+    if has_all_answers(storage, teacher.answers_id):
         return
     answers = (
         StoredAnswer(text_key(raw.text), raw.answer, origin=raw.origin, samples=raw.samples)
         for raw in teacher.given_answers()
     )
-    while batch := list(islice(answers, BATCH)):
-        write_answers(storage, teacher.answers_id, batch, teacher.description)
+    for number, batch in enumerate(iter(lambda: list(islice(answers, BATCH)), [])):
+        write_answers(storage, teacher.answers_id, number, batch)
+    describe_annotator(storage, teacher.answers_id, teacher.description)
 
 
 def survey_answers(storage: Storage, teacher: AnnotatorTeacher, corpus: Corpus) -> AnswerSurvey:
@@ -249,11 +278,11 @@ def survey_answers(storage: Storage, teacher: AnnotatorTeacher, corpus: Corpus) 
     if faults := reader.name_faults():
         raise CorpusError("teachers.labels", None, "; ".join(faults), "correct the names")
     reader = _with_documents(storage, teacher, corpus, reader)
-    survey, keys = AnswerSurvey(samples=max(1, reader.samples)), set[bytes]()
+    survey, keys = AnswerSurvey(doubled=reader.doubled, samples=reader.samples), set[bytes]()
     for part, table in corpus.parts.items():
         survey.usable[part] = np.zeros(table.num_rows, bool)
         survey.counts[part] = Counter(answered=0, unusable=0, unanswered=0)
-        for row, words in enumerate(with_progress(table["tokens"].to_pylist())):
+        for row, words in enumerate(_sentences(table)):
             keys.add(text_key(words))
             kind = _survey_sentence(reader, words, survey)
             survey.counts[part][kind] += 1
@@ -269,7 +298,7 @@ def _survey_sentence(reader: AnswerReader, words: Sequence[str], survey: AnswerS
     if stored is None:
         return "unanswered"
     try:
-        answer = reader.read(words, stored)
+        answer, _ = reader.read(words, stored)
     except UnmappedError as error:
         survey.unmapped[error.label] += 1
         survey.examples.setdefault(error.label, stored.origin)
@@ -329,16 +358,19 @@ def _with_documents(
     storage: Storage, teacher: AnnotatorTeacher, corpus: Corpus, reader: AnswerReader
 ) -> AnswerReader:
     """Cut answers about whole documents to the sentences of the corpus, and store where each sentence begins."""
-    pieces = list(reader.cut_documents(_distinct_sentences(corpus)))
+    pieces = list(
+        reader.cut_documents(words for table in corpus.parts.values() for words in _sentences(table))
+    )
     if not pieces:
         return reader
-    write_answers(storage, teacher.answers_id, pieces, teacher.description)
+    write_answers(storage, teacher.answers_id, len(batch_names(storage, teacher.answers_id)), pieces)
     return AnswerReader(storage, teacher, corpus.tag_set, corpus.unit)
 
 
-def _distinct_sentences(corpus: Corpus) -> Iterator[Sequence[str]]:
-    for table in corpus.parts.values():
-        yield from table["tokens"].to_pylist()
+def _sentences(table: pa.Table) -> Iterator[Sequence[str]]:
+    """Words of the sentences, one block of the table in memory at a time."""
+    for batch in with_progress(table.select(["tokens"]).to_batches()):
+        yield from batch["tokens"].to_pylist()
 
 
 def answered_part(corpus: Corpus, run: Run, part: str, reader: AnswerReader) -> Part:
@@ -351,10 +383,11 @@ def answered_part(corpus: Corpus, run: Run, part: str, reader: AnswerReader) -> 
         reader: Of its answers.
     """
     form, table = TASKS[run.task].form, corpus.parts[part]
-    sentences = table["tokens"].to_pylist()
-    usable = np.array([reader.has_usable(words) for words in sentences], bool)
-    answered = table.filter(pa.array(usable))
-    text = reader.encode([words for words, answers in zip(sentences, usable, strict=True) if answers])
+    answers = [reader.find_usable(words) for words in _sentences(table)]
+    answered = table.filter(pa.array([answer is not None for answer in answers], pa.bool_()))
+    lengths = pc.list_value_length(answered["tokens"]).to_pylist()
+    usable = [answer for answer in answers if answer is not None]
+    text = AnsweredText(lengths, usable, samples=reader.samples)
     labels = form.targets(answered.select(form.columns), pos=corpus.pos, labels=corpus.tag_set)
     # Its batches hold answers in place of pieces, and only the annotator's model reads them.
     return Part(form, cast("EncodedText", text), labels, sentence_languages(answered))

@@ -1,7 +1,7 @@
 """The answers of annotators, found by the text and kept as they came: an answer is paid for once.
 
-    <store>/answers/<annotator id>/annotator.json     description of the annotator
-    <store>/answers/<annotator id>/batch-….arrow      the answers of one batch, written whole
+    <store>/answers/<annotator id>/batch-NUMBER-….arrow    the answers of one batch, written whole
+    <store>/answers/<annotator id>/annotator.json          description of the annotator; of files, written last
 
 Reading them (labels, places of mentions) comes after storing, so that other settings for reading never ask again.
 """
@@ -57,12 +57,16 @@ class Answers:
     def __init__(self, batches: Sequence[pa.RecordBatch]):
         self._batches = batches
         self._places: dict[bytes, tuple[int, int]] = {}
+        self.doubled: list[str] = []
+        """Places of further answers to a text that say something else; the first answer counts."""
         for number, batch in enumerate(batches):
             for row, key in enumerate(batch["key"].to_pylist()):
-                # An answer is better than a failure, and of two answers the first counts.
                 earlier = self._places.get(key)
+                # An answer is better than a failure.
                 if earlier is None or (self._problem(*earlier) and not self._problem(number, row)):
                     self._places[key] = (number, row)
+                elif self._at(*earlier).answer != (doubled := self._at(number, row)).answer:
+                    self.doubled.append(doubled.origin)
 
     @property
     def samples(self) -> int:
@@ -96,25 +100,44 @@ class Answers:
         return StoredAnswer(*(column[row].as_py() for column in self._batches[number].columns))
 
 
-def write_answers(
-    storage: Storage, annotator_id: str, answers: Iterable[StoredAnswer], description: PlainObject
-) -> None:
+def write_answers(storage: Storage, annotator_id: str, number: int, answers: Iterable[StoredAnswer]) -> None:
     """Store a batch of answers in one object; a batch that is stored stays as it is.
 
     Args:
         storage: The store.
         annotator_id: Identity of the annotator.
+        number: Number of the batch: of two answers to a text, that of the lower number counts.
         answers: The answers, in order.
-        description: The annotator in plain data, without secrets.
     """
     rows = [answer._asdict() for answer in answers]
-    folder = storage.child(ANSWERS, annotator_id)
-    if not folder.exists(ANNOTATOR):
-        folder.write_json(ANNOTATOR, description)
     data = ipc_bytes(pa.RecordBatch.from_pylist(rows, _SCHEMA))
-    name = f"batch-{sha256(data).hexdigest()}.arrow"
+    folder, name = (
+        storage.child(ANSWERS, annotator_id),
+        f"batch-{number:06d}-{sha256(data).hexdigest()}.arrow",
+    )
     if not folder.exists(name):
         folder.write(name, data)
+
+
+def has_all_answers(storage: Storage, annotator_id: str) -> bool:
+    """Return True if all answers of an annotator's files are stored.
+
+    Args:
+        storage: The store.
+        annotator_id: Identity of the annotator.
+    """
+    return storage.child(ANSWERS, annotator_id).exists(ANNOTATOR)
+
+
+def describe_annotator(storage: Storage, annotator_id: str, description: PlainObject) -> None:
+    """Store the description of an annotator, after all answers of its files.
+
+    Args:
+        storage: The store.
+        annotator_id: Identity of the annotator.
+        description: The annotator in plain data, without secrets.
+    """
+    storage.child(ANSWERS, annotator_id).write_json(ANNOTATOR, description)
 
 
 def open_answers(storage: Storage, annotator_id: str) -> Answers:
@@ -127,9 +150,18 @@ def open_answers(storage: Storage, annotator_id: str) -> Answers:
     Raises:
         StoreError: A batch cannot be read.
     """
+    return _opened(storage.uri, annotator_id, batch_names(storage, annotator_id))
+
+
+def batch_names(storage: Storage, annotator_id: str) -> tuple[str, ...]:
+    """Return the names of an annotator's batches, in their order.
+
+    Args:
+        storage: The store.
+        annotator_id: Identity of the annotator.
+    """
     names = storage.child(ANSWERS, annotator_id).names()
-    batches = tuple(sorted(name for name in names if name.endswith(".arrow")))
-    return _opened(storage.uri, annotator_id, batches)
+    return tuple(sorted(name for name in names if name.endswith(".arrow")))
 
 
 @lru_cache(maxsize=4)
@@ -149,7 +181,7 @@ def read_batch(folder: Storage, name: str) -> pa.RecordBatch:
         StoreError: The batch is damaged.
     """
     try:
-        return open_arrow(folder, name, sha256=name.removeprefix("batch-").removesuffix(".arrow"))
+        return open_arrow(folder, name, sha256=name.removesuffix(".arrow").rpartition("-")[2])
     except (ValueError, OSError) as error:
         hint = "restore the file from a copy; without it its texts are asked again"
         raise StoreError(f"{folder.address}/{name}", f"the answers are damaged ({error})", hint) from error

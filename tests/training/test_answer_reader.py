@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +12,15 @@ from raykd.corpora.corpus import make_corpus
 from raykd.corpora.sentence import Sentence
 from raykd.corpora.source import SourceConfig
 from raykd.errors import CorpusError, MissingError, RunError, StoreError
+from raykd.figures.results import Cost
 from raykd.layers.answered_text import Annotator
+from raykd.precompute.model_cost import find_cost
+from raykd.recipes.run import Run
 from raykd.storage.store import Storage
 from raykd.structures import token_marginals, viterbi
+from raykd.sweep.outcome import with_teacher_ratios
 from raykd.teachers import AnnotationsTeacher
+from raykd.training import answer_reader
 from raykd.training.answer_reader import AnswerReader, answered_corpus, store_given_answers, survey_answers
 from raykd.transfer.answer_store import open_answers
 
@@ -126,7 +132,8 @@ def test_an_answer_to_a_document_is_cut_to_its_sentences(tmp_path):
     assert survey.left_over == 0
     reader = AnswerReader(storage, teacher, corpus_of().tag_set, "word")
     words = TRAIN[3].split()
-    assert reader.read(words, reader.find(words)).labellings[0].tags == ("O", "O", "S-LOC", "O")
+    answer, _ = reader.read(words, reader.find(words))
+    assert answer.labellings[0].tags == ("O", "O", "S-LOC", "O")
     assert survey_answers(storage, teacher, corpus_of()).counts == survey.counts  # from what was stored
 
 
@@ -146,7 +153,7 @@ def test_samples_are_the_output_of_the_annotator_as_a_model(tmp_path):
     paths, scores = viterbi(output.distribution)
     assert tag_set.decode(paths[1, :4].tolist()) == ["S-PER", "O", "O", "O"]
     assert scores.tolist() == pytest.approx([0, math.log(2)])
-    with pytest.raises(RunError, match="was not asked"):
+    with pytest.raises(RunError, match="no usable answer to 'Unknown text'"):
         reader.encode([["Unknown", "text"]])
     with pytest.raises(ValueError, match="no hidden states"):
         Annotator(len(tag_set))(batch, layers=[1])
@@ -192,3 +199,94 @@ def test_a_line_that_is_no_record_is_named(tmp_path):
     teacher = AnnotationsTeacher(path=str(file)).pinned()
     with pytest.raises(CorpusError, match=r"answers.jsonl:2: .*no text and no words"):
         store_given_answers(Storage(str(tmp_path / "store")), teacher)
+
+
+def test_short_sentences_of_a_document_are_found_where_a_sentence_may_begin(tmp_path):
+    storage, teacher = stored(tmp_path, [{"text": "Yes. Ada met Bob. Yesterday it rained. No.", "spans": []}])
+    train = ("Yes .", "Ada met Bob .", "Yesterday it rained .", "No .", "it .")
+    counts = survey_answers(storage, teacher, corpus_of(train)).counts["train"]
+    assert counts == {"answered": 4, "unusable": 0, "unanswered": 1}  # "it ." is not in the document
+
+
+def test_a_kill_between_two_batches_loses_no_answer(tmp_path, monkeypatch):
+    monkeypatch.setattr(answer_reader, "BATCH", 2)
+    file, write, batches = tmp_path / "answers.jsonl", answer_reader.write_answers, []
+    file.write_text("".join(json.dumps(record(text)) + "\n" for text in TRAIN))
+    teacher = AnnotationsTeacher(path=str(file), answers="mentions").pinned()
+    storage = Storage(str(tmp_path / "store"))
+
+    def killed_at_the_second(*arguments):
+        batches.append(arguments)
+        if len(batches) == 2:
+            raise KeyboardInterrupt
+        write(*arguments)
+
+    monkeypatch.setattr(answer_reader, "write_answers", killed_at_the_second)
+    with pytest.raises(KeyboardInterrupt):
+        store_given_answers(storage, teacher)
+    assert len(open_answers(storage, teacher.answers_id)) == 2
+    store_given_answers(storage, teacher)
+    assert len(open_answers(storage, teacher.answers_id)) == 4
+    store_given_answers(storage, teacher)
+    assert len(batches) == 4  # complete: nothing is read again
+
+
+def test_of_two_answers_to_a_text_the_first_counts_and_the_other_is_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr(answer_reader, "BATCH", 1)  # whatever the hashes of the batches
+    texts = [record(TRAIN[0], ("Ada", "PER")), *(record(TRAIN[0], (name, "PER")) for name in ("Bob", "met"))]
+    storage, teacher = stored(tmp_path, [*texts, texts[0], *map(record, TRAIN[1:])], answers="mentions")
+    survey = survey_answers(storage, teacher, corpus_of())
+    assert any("2 further answers" in text and "answers.jsonl:2" in text for text in survey.messages())
+    reader, words = AnswerReader(storage, teacher, corpus_of().tag_set, "word"), TRAIN[0].split()
+    assert reader.read(words, reader.find(words))[0].labellings[0].tags == ("S-PER", "O", "O", "O")
+
+
+def test_labels_among_probabilities_are_checked_before_anything_runs(tmp_path):
+    def rows(tag):
+        texts = [
+            {"tokens": text.split(), "probabilities": [{"O": 0.5, tag: 0.5}] * len(text.split())}
+            for text in TRAIN
+        ]
+        return stored(tmp_path, texts, answers="probabilities")
+
+    with pytest.raises(CorpusError, match=r"DATE \(4\)"):
+        survey_answers(*rows("B-DATE"), corpus_of())
+    with pytest.raises(RunError, match="'L-PER' is no tag of IOB2"):
+        survey_answers(*rows("L-PER"), corpus_of())
+
+
+def test_one_scheme_holds_for_all_probabilities_of_an_annotator(tmp_path):
+    sentences = [["Ada"], ["Ada", "Bob"]]
+    rows = [[{"B-PER": 0.25, "S-PER": 0.75}], [{"B-PER": 1.0}, {"I-PER": 0.5, "O": 0.5}]]
+    records = [
+        {"tokens": words, "probabilities": row, "note": 'no tag: "S-Bahn":'}
+        for words, row in zip(sentences, rows, strict=True)
+    ]
+    tag_set, inside = corpus_of().tag_set, corpus_of().tag_set.tags.index("I-PER")
+
+    def marginals(kept, words):
+        storage, teacher = stored(tmp_path, kept, answers="probabilities")
+        text = AnswerReader(storage, teacher, tag_set, "word").encode([words])
+        return token_marginals(Annotator(len(tag_set))(text.gather(np.array([0]))).distribution)[0]
+
+    assert marginals(records, sentences[1])[1, inside] == pytest.approx(0.5)  # BIOES: I stays I
+    assert marginals(records[1:], sentences[1])[1, inside] == 0  # IOB2: I at the end is E
+
+
+def test_time_and_limit_of_an_annotator_are_no_part_of_its_identity(tmp_path):
+    storage, teacher = stored(tmp_path, [record(text) for text in TRAIN], answers="mentions")
+    run = Run("teacher", "ner", "corpus-1", "vocabulary-1", teacher.model_dump(mode="json"), (), {})
+
+    def changed(**settings):
+        return replace(run, model=teacher.model_copy(update=settings).model_dump(mode="json"))
+
+    assert changed(latency_ms=850.0, most_unusable=0.5).id == run.id
+    assert changed(repeat="first").id != run.id
+    assert find_cost(storage, run).figures == {}
+    stated = find_cost(storage, changed(latency_ms=850.0))
+    assert "no compression" in stated.remarks[0]
+    student = with_teacher_ratios(Cost({"latency_ms": 0.5, "bytes": 9.0}), [stated])
+    assert student.figures["speedup"] == 1700
+    assert not any("no speed-up" in note for note in student.notes)
+    unstated = with_teacher_ratios(Cost({"latency_ms": 0.5}), [find_cost(storage, run)])
+    assert any("no speed-up" in note for note in unstated.notes)

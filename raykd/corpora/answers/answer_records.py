@@ -18,6 +18,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from raykd.corpora.annotated_records import TEXTS, SpanReading, read_annotated
 from raykd.corpora.answers.label_names import LabelNames
 from raykd.corpora.answers.labellings import Answer, AnswerError, Labelling, UnmappedError
@@ -64,7 +66,7 @@ class AnswerReading:
 
 
 def record_text(record: Any) -> str:
-    """Return the text that a record answers: its text, or its words with spaces between them.
+    """Return the text that a record answers: its text, in which offsets count, or its words with spaces between them.
 
     Args:
         record: A JSON value.
@@ -73,6 +75,8 @@ def record_text(record: Any) -> str:
         AnswerError: The record has neither.
     """
     if isinstance(record, Mapping):
+        if isinstance(text := record.get("text"), str):
+            return text
         if (words := _find(record, WORDS, list)) is not None and all(isinstance(word, str) for word in words):
             return " ".join(words)
         if isinstance(record.get("data"), Mapping) or "text_snippet" in record:
@@ -138,21 +142,22 @@ class _Reader:
         """Read samples: repeats add their weights, unusable ones are dropped with their reasons."""
         if not samples:
             raise AnswerError("it has no samples")
-        weights: dict[tuple[str, ...], float] = {}
+        # In logarithms: the probability of a long answer is below the smallest float.
+        log_weights: dict[tuple[str, ...], float] = {}
         for place, sample in enumerate(samples, start=1):
             try:
-                weight, tags = _weight(sample), self.labelling(self._sample(sample, record))
+                log_weight, tags = _log_weight(sample), self.labelling(self._sample(sample, record))
             except UnmappedError:
                 raise
             except AnswerError as error:
                 self.answer.unusable.append(f"sample {place}: {error}")
                 continue
-            if weight > 0:
-                weights[tags] = weights.get(tags, 0.0) + weight
-        if not weights:
+            if log_weight > -math.inf:
+                log_weights[tags] = float(np.logaddexp(log_weights.get(tags, -np.inf), log_weight))
+        if not log_weights:
             raise AnswerError("; ".join(self.answer.unusable) or "all its samples have weight 0")
-        ordered = sorted(weights.items(), key=lambda item: -item[1])
-        self.answer.labellings = [Labelling(tags, math.log(weight)) for tags, weight in ordered]
+        ordered = sorted(log_weights.items(), key=lambda item: -item[1])
+        self.answer.labellings = [Labelling(*item) for item in ordered]
         return self.answer
 
     def _sample(self, sample: Any, record: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -298,22 +303,25 @@ def _find(record: Mapping[str, Any], keys: Sequence[str], kind: type) -> Any:
     return next((record[key] for key in keys if isinstance(record.get(key), kind)), None)
 
 
-def _weight(sample: Any) -> float:
+def _log_weight(sample: Any) -> float:
     if not isinstance(sample, Mapping):
-        return 1.0
+        return 0.0
     if (log_weight := sample.get("log_weight")) is not None:
-        if isinstance(log_weight, bool) or not isinstance(log_weight, int | float) or not log_weight < 700:
-            raise AnswerError(f"log_weight is {log_weight!r}, not a number below 700")
-        return math.exp(log_weight)
+        if not _is_number(log_weight):
+            raise AnswerError(f"log_weight is {log_weight!r}, not a number")
+        return float(log_weight)
     weight = sample.get("weight", 1.0)
     if not _is_weight(weight):
         raise AnswerError(f"weight is {weight!r}, not a number of 0 or more")
-    return float(weight)
+    return math.log(weight) if weight else -math.inf
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _is_weight(value: Any) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and math.isfinite(value) and value >= 0
+    return _is_number(value) and value >= 0
 
 
 def _has_places(item: Any) -> bool:

@@ -104,6 +104,23 @@ def test_samples_are_merged_sorted_and_their_repeats_add_up():
     ]
 
 
+def test_probabilities_of_long_answers_do_not_underflow():
+    samples = [{"mentions": [["Ada", "PER"]], "log_weight": -901}] * 2 + [
+        {"mentions": [], "log_weight": -900}
+    ]
+    first, second = read_answer({"text": TEXT, "samples": samples}, WORDS, reading()).labellings
+    assert first.log_weight == -900
+    assert second.log_weight == pytest.approx(-901 + math.log(2))
+
+
+def test_offsets_count_in_the_text_where_there_are_words_too():
+    text = "Ada  Lovelace   met Ada in Londonderry, London."
+    weights, _ = read(
+        {"text": text, "tokens": WORDS, "spans": [[0, 13, "PER"], [20, 23, "PER"], [40, 46, "LOC"]]}
+    )
+    assert weights == {BOTH: 1.0}
+
+
 def test_an_unusable_sample_is_dropped_and_the_reason_kept():
     samples = [[["Ada", "PER"]], "no idea", {"labels": ["O"]}, {"spans": [[0, 99, "PER"]]}, {"weight": -1}]
     answer = read_answer({"text": TEXT, "samples": samples}, WORDS, reading())
