@@ -38,7 +38,8 @@ from raykd.storage.store import Storage
 from raykd.training.data import encoded_part
 from raykd.training.execute import execute_run, training_plan
 from raykd.training.model_folder import build_model
-from raykd.training.prepare import prepare, student_runs
+from raykd.training.prepare import prepare
+from raykd.training.student_runs import student_runs
 from raykd.training.training_loop import Distiller
 from raykd.training.transformers_checkpoint import export_checkpoint
 from raykd.training.worker import Worker

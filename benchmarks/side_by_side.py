@@ -50,13 +50,16 @@ from raykd.precompute.shard_writer import ShardWriter
 from raykd.precompute.transfer import transfer_plan
 from raykd.recipes.recipe import Recipe
 from raykd.recipes.run import Run
+from raykd.recipes.signal_needs import stored_needs
 from raykd.storage.store import Storage
 from raykd.structures import Chain
 from raykd.training.execute import execute_run, training_plan
 from raykd.training.learning_rate import make_optimiser
 from raykd.training.model_folder import build_model
-from raykd.training.prepare import Preparation, prepare, stored_needs, student_runs
-from raykd.training.training_loop import Distiller, _seed
+from raykd.training.position_seed import position_seed
+from raykd.training.prepare import Preparation, prepare
+from raykd.training.student_runs import student_runs
+from raykd.training.training_loop import Distiller
 from raykd.training.worker import Worker
 
 STEPS, ROUNDS, WARM_UP = 10, 4, 2
@@ -128,7 +131,7 @@ def loop_of(ready: Preparation, run: Run, device: torch.device) -> Distiller:
         worker=Worker(device=device),
     )  # fmt: skip
     loop._open_stage(0)
-    loop._open_step(None, None)
+    loop._open_stage_step(None, None)
     loop.model.train()
     return loop
 
@@ -263,7 +266,7 @@ class StackedStep:
 
     def __call__(self, number: int, rows: Any) -> None:
         batch = self.loops[0].data.gather(rows, self.device)
-        seed = _seed(self.loops[0].stage.training.seed, 0, number)
+        seed = position_seed(self.loops[0].stage.training.seed, 0, number)
         with step_masks(seed, torch.arange(len(rows), device=self.device)):
             chains = self.model(batch.text)
         totals = [

@@ -280,9 +280,10 @@ def plain_trial(config: dict[str, Any]) -> None:
     from raykd.precompute.transfer import transfer_plan
     from raykd.recipes.recipe import Recipe
     from raykd.recipes.run import Run
+    from raykd.recipes.signal_needs import stored_needs
     from raykd.storage.store import Storage
     from raykd.training.execute import execute_run
-    from raykd.training.prepare import prepare, stored_needs
+    from raykd.training.prepare import prepare
     from raykd.training.worker import Worker
 
     torch.set_num_threads(1)

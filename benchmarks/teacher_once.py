@@ -37,12 +37,14 @@ from raykd.precompute.shard_writer import ShardWriter
 from raykd.precompute.transfer import transfer_plan
 from raykd.recipes.recipe import Recipe
 from raykd.recipes.run import Run
+from raykd.recipes.signal_needs import stored_needs
 from raykd.storage.store import Storage
 from raykd.structures import token_marginals
 from raykd.training.data import encoded_part
 from raykd.training.execute import execute_run, training_plan
 from raykd.training.model_folder import build_model, load_model
-from raykd.training.prepare import Preparation, prepare, stored_needs, student_runs
+from raykd.training.prepare import Preparation, prepare
+from raykd.training.student_runs import student_runs
 from raykd.training.training_loop import Distiller
 from raykd.training.worker import Worker
 

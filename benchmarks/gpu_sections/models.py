@@ -18,7 +18,7 @@ from gpu_sections.tables import print_head, print_row
 from raykd.layers.model import Model
 from raykd.precompute.gpu_cost import GraphedLabeller
 from raykd.precompute.latency import labelling_call, synthetic_batch
-from raykd.training.prepare import student_runs
+from raykd.training.student_runs import student_runs
 
 STUDENTS = ((50, 100), (300, 600))
 STEP_SIZES = ((64, 128), (128, 256))

@@ -25,13 +25,14 @@ from raykd.precompute.plan import (
 from raykd.precompute.shard_writer import TeacherHandle
 from raykd.recipes.resources import Resources
 from raykd.recipes.run import Run
+from raykd.recipes.signal_needs import storable_needs
 from raykd.signals import Need
 from raykd.storage.store import Storage
 from raykd.tasks import TASKS
 from raykd.training.data import cached_corpus
 from raykd.training.execute import find_result
 from raykd.training.model_folder import legal_transitions, teacher_signals_id
-from raykd.training.prepare import PlannedTeacher, storable_needs
+from raykd.training.prepare import PlannedTeacher
 from raykd.transfer import Text
 
 LOADER = "raykd.precompute.open_teacher:load_teacher"

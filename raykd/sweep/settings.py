@@ -18,21 +18,15 @@ from raykd.identity import PlainObject
 from raykd.precompute.model_cost import find_cost
 from raykd.progress import with_progress
 from raykd.recipes.run import Run
+from raykd.recipes.signal_needs import stored_needs, training_step_needs
 from raykd.signals import Need
 from raykd.spec import covering_trees
 from raykd.storage.store import Storage
 from raykd.sweep.outcome import dotted_values
 from raykd.sweep.spec import PREPARED, SweepFile, plain_sweep, preparation_trees
 from raykd.training.execute import find_result
-from raykd.training.prepare import (
-    Preparation,
-    ReadCorpus,
-    prepare,
-    seed_runs,
-    share_texts,
-    stored_needs,
-    training_step_needs,
-)
+from raykd.training.prepare import Preparation, ReadCorpus, prepare, share_texts
+from raykd.training.student_runs import seed_runs
 
 T = TypeVar("T")
 

@@ -30,23 +30,29 @@ class Progress:
 
     stage: int = 0
     step: int = 0
-    """Step of the stage; it decides which layer groups are trained."""
+    """Stage step, from 0; it decides which layer groups are trained."""
     first_epoch: int = 0
-    """First epoch of the step."""
+    """First epoch of the stage step."""
     epoch: int = 0
-    """Counted over all stages."""
+    """Epoch, from 0; counted over all stages."""
     batch: int = 0
+    """Finished batches of the epoch."""
     steps: int = 0
-    """Optimiser steps of the finished epochs of the step."""
+    """Optimiser steps of the finished epochs of the stage step."""
     all_steps: int = 0
     """Optimiser steps of the finished epochs of all stages."""
     sums: dict[str, float] = field(default_factory=dict)
+    """Name of each loss → its sum over the finished batches of the epoch."""
     seconds: float = 0.0
+    """Seconds spent on the finished batches of the epoch."""
     best: float = -float("inf")
+    """Best score of the stage step: of dev, or the negative loss on held-out text."""
     best_epoch: int = -1
     best_weights: dict[str, Tensor] = field(default_factory=dict)
+    """Weights of the model after the best epoch."""
     best_loss_weights: dict[str, Tensor] = field(default_factory=dict)
     history: list[PlainObject] = field(default_factory=list)
+    """Metrics of the finished epochs of all stages."""
 
 
 class Stateful(Protocol):

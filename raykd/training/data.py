@@ -1,4 +1,7 @@
-"""The data of a run: encoded text, labels and teacher signals, mapped from the store and cut into global batches."""
+"""The data of a run: encoded text, labels and teacher signals, mapped from the store and cut into global batches.
+
+Shapes: N sentences of a part.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,13 @@ class Part:
     def for_epoch(self, seed: int, epoch: int, rows: np.ndarray) -> tuple[Part, np.ndarray]:
         """Return the part for an epoch, and the positions of `rows` in it.
 
-        In the text of a masked language model other pieces are masked in each epoch, and in each copy of a sentence.
+        In the text of a masked language model other pieces are masked in each epoch, and in each copy of a sentence. If
+        `rows` has copies, the returned part therefore consists of them alone.
+
+        Args:
+            seed: of the masks.
+            epoch: counted over all stages.
+            rows: of the part without copies, ascending; a row may occur more than once.
         """
         if not isinstance(self.text, MaskedText):
             return self, rows
@@ -91,14 +100,18 @@ class TrainingData:
         self.part, self.transfer = part, transfer
         self.rows = np.arange(len(part)) if rows is None else rows
         """Rows of `part` on which the stage is trained."""
-        self._window_G = np.zeros(len(part), np.int32)
+        self._window_N = np.zeros(len(part), np.int32)
+        """Number of the window of each sentence."""
         self._windows: list[np.ndarray] = []
         self._window = -1
 
     def plan(
         self, rows: np.ndarray, *, batch_tokens: int, seed: int, epoch: int, shuffle: bool = True
     ) -> list[np.ndarray]:
-        """Return the global batches of an epoch over `rows`, window by window if there are signals.
+        """Return the global batches of an epoch over `rows`, as arrays of positions in `self.part`.
+
+        If stored tensors are read, the epoch goes window by window (see `transfer/windows.py`), and `gather` reads the
+        windows of the last plan. For a masked language model `self.part` is replaced.
 
         Args:
             rows: of the part.
@@ -115,7 +128,7 @@ class TrainingData:
             windows = largest.plan(rows, seed=seed, epoch=epoch, shuffle=shuffle)
         self._windows, self._window = [rows[window] for window in windows], -1
         for number, window_rows in enumerate(self._windows):
-            self._window_G[window_rows] = number
+            self._window_N[window_rows] = number
         cut = partial(plan_batches, batch_tokens=batch_tokens, seed=seed, epoch=epoch, shuffle=shuffle)
         return [
             rows[window[batch]]
@@ -128,6 +141,20 @@ class TrainingData:
         for signals in self._signals:
             signals.close()
 
+    def gather(self, rows: np.ndarray, device: torch.device) -> Batch:
+        """Return the batch of `rows` of the part, padded, on `device`.
+
+        Args:
+            rows: of the part, all in one window.
+            device: of the returned tensors.
+        """
+        self._go_to(int(self._window_N[rows[0]]))
+        text = self.part.text.gather(rows).to(device)
+        targets = self.part.labels.gather(rows).to(device)
+        with deferred_checks():  # values were validated when they were stored
+            teacher = TeacherBatch() if self.transfer is None else self.transfer.gather(rows, device)
+            return Batch(text, targets, self._on_labels(teacher, rows))
+
     def _go_to(self, window: int) -> None:
         """When a new window begins, release the last one and prefetch the next; a batch belongs to one window."""
         if self._windows and window != self._window:
@@ -137,24 +164,10 @@ class TrainingData:
 
     @property
     def _signals(self) -> list[TransferSet | EncoderRows]:
-        """All readers of stored tensors: the teachers' signals, and the features of the frozen encoders."""
+        """All readers of stored tensors: of the teachers' signals, and of the features of the frozen encoders."""
         features = self.part.text.features
         encoders = features.encoders if isinstance(features, StoredFeatures) else ()
         return [*([] if self.transfer is None else [self.transfer]), *encoders]
-
-    def gather(self, rows: np.ndarray, device: torch.device) -> Batch:
-        """Return the batch of `rows` of the part, padded, on `device`.
-
-        Args:
-            rows: of the part, all in one window.
-            device: of the returned tensors.
-        """
-        self._go_to(int(self._window_G[rows[0]]))
-        text = self.part.text.gather(rows).to(device)
-        targets = self.part.labels.gather(rows).to(device)
-        with deferred_checks():  # values were validated when they were stored
-            teacher = TeacherBatch() if self.transfer is None else self.transfer.gather(rows, device)
-            return Batch(text, targets, self._on_labels(teacher, rows))
 
     def _on_labels(self, teacher: TeacherBatch, rows: np.ndarray) -> TeacherBatch:
         """The signals with a parser's arcs expressed in the student's labels."""
@@ -255,22 +268,29 @@ def training_data(store_uri: str, run: Run, needs: Sequence[Need], *, text: str)
     part = encoded_part(
         store_uri, run, "train", *(["unlabelled"] if reads_unlabelled else [])
     ).with_decoder_input()
-    labelled = cached_corpus(store_uri, run.corpus_id).parts["train"].num_rows
-    rows = {
-        "labelled": np.arange(labelled), "unlabelled": np.arange(labelled, len(part)), "all": np.arange(len(part)),
-    }[text]  # fmt: skip
+    labelled_count = cached_corpus(store_uri, run.corpus_id).parts["train"].num_rows
+    rows = np.arange(len(part))
+    rows = {"labelled": rows[:labelled_count], "unlabelled": rows[labelled_count:], "all": rows}[text]
     if not needs:
         return TrainingData(part, None, rows)
-    return TrainingData(part, open_transfer(store_uri, run, part.languages, needs), rows)
+    return TrainingData(part, _open_transfer(store_uri, run, part.languages, needs), rows)
 
 
-def open_transfer(store_uri: str, run: Run, languages: np.ndarray, needs: Sequence[Need]) -> TransferSet:
-    """Join the signals of all teachers; a teacher covers the rows of the training table in its languages."""
+def _open_transfer(store_uri: str, run: Run, languages: np.ndarray, needs: Sequence[Need]) -> TransferSet:
+    """Join the signals of all teachers; a teacher covers the sentences in its languages.
+
+    Args:
+        store_uri: of the store.
+        run: the run.
+        languages: language of each sentence of the training text [N].
+        needs: the stored signals.
+    """
     storage = Storage(store_uri)
     covered = []
     for source in run.sources:
         rows = np.flatnonzero(np.isin(languages, source.languages))
         text_rows = _rows_in_stored_text(storage, run, source.languages, source.text_id)
+        # A run on labelled text alone has no rows for the unlabelled sentences, the last in `text_rows`.
         covered.append(TeacherRows(source, rows, None if text_rows is None else text_rows[: len(rows)]))
     return TransferSet.open(storage, covered, needs)
 

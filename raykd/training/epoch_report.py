@@ -15,15 +15,17 @@ class EpochReport:
     """The results of one epoch. Losses are means per sentence over the epoch, by the objective's kind."""
 
     epoch: int
-    """Counted over all stages."""
+    """Counted from 0, over all stages."""
     steps: int
-    """Optimiser steps until its end, over all stages."""
+    """Optimiser steps until the end of the epoch, over all stages."""
     stage: int
+    """Counted from 0."""
     step: int
-    """Step of the stage: if layers are unfrozen, each step trains more of them."""
+    """Stage step, from 0: if layers are unfrozen, each stage step trains more of them."""
     layers: Literal["all"] | tuple[str, ...]
-    """The layer groups that train."""
+    """The trained layer groups."""
     kd_weight: float
+    """λ, the weight of the distillation loss."""
     loss: float
     losses: Mapping[str, float]
     learning_rate: float

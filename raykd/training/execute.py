@@ -46,7 +46,7 @@ from raykd.training.worker import Worker
 
 PROBE_FILE = ".sign.tmp"
 """Written into a run's folder and removed at once; named like a temporary file (`local_files.py`)."""
-TRAINED = 0.95
+TRAINING_SHARE = 0.95
 """Approximate share of a run spent on training; the rest is the scoring of dev and test."""
 
 
@@ -130,25 +130,26 @@ def execute_run(
 def _train_and_evaluate(
     store_uri: str, run: Run, worker: Worker, report: Callable[[EpochReport], None]
 ) -> RunResult:
-    storage = Storage(store_uri)
-    started, first = time.monotonic(), TRAINED if is_trained(run) else 0.0
+    storage, needs_training, started = Storage(store_uri), is_trained(run), time.monotonic()
     report_progress(None, "loading")
-    model = (_starting_model if is_trained(run) else load_model)(storage, run).to(worker.device)
+    model = (_starting_model if needs_training else load_model)(storage, run).to(worker.device)
     evaluate = partial(_evaluate, store_uri, run, worker)
     folder, progress = storage.child(*run.folder), Progress()
-    if is_trained(run):
+    if needs_training:
 
-        def on_dev(trained: Model) -> Score:
-            return evaluate("dev", trained).by_part["dev"]["source"]
+        def score_dev(trained_model: Model) -> Score:
+            return evaluate("dev", trained_model).by_part["dev"]["source"]
 
         distiller = Distiller(
-            model, training_plan(store_uri, run), evaluate=on_dev, folder=folder, worker=worker
+            model, training_plan(store_uri, run), evaluate=score_dev, folder=folder, worker=worker
         )
-        with part_of_work(0.0, first):
+        with part_of_work(0.0, TRAINING_SHARE):
             progress = distiller.train(report)
-    with part_of_work(first, (first + 1) / 2, "scoring dev"):
+    dev_begins = TRAINING_SHARE if needs_training else 0.0
+    test_begins = (dev_begins + 1) / 2
+    with part_of_work(dev_begins, test_begins, "scoring dev"):
         dev = evaluate("dev", model).by_part
-    with part_of_work((first + 1) / 2, 1.0, "scoring test"):
+    with part_of_work(test_begins, 1.0, "scoring test"):
         test = evaluate("test", model).by_part
     result = RunResult(
         run_id=run.id,
@@ -168,6 +169,7 @@ def _train_and_evaluate(
 
 
 def _evaluate(store_uri: str, run: Run, worker: Worker, part: str, model: Model) -> Scores:
+    """The scores on one part; the mean over target languages leaves out those of `corpus.outside_mean`."""
     corpus = cached_corpus(store_uri, run.corpus_id)
     reader = answer_reader(Storage(store_uri), run, corpus.tag_set)
     held_out = (
@@ -188,15 +190,17 @@ def _starting_model(storage: Storage, run: Run) -> Model:
     model = build_model(storage, run)
     initialise_embeddings(model, storage, run)
     if run.start_from:
-        _take_weights(model, storage, run, **run.start_from)
+        _load_starting_weights(model, storage, run, **run.start_from)
     return model
 
 
-def _take_weights(model: Model, storage: Storage, run: Run, *, folder: str, weights_sha256: str) -> None:
-    """Set the weights of the run in `folder`.
+def _load_starting_weights(
+    model: Model, storage: Storage, run: Run, *, folder: str, weights_sha256: str
+) -> None:
+    """Set the weights of the model to those of the finished run in `folder`.
 
     Raises:
-        StoreError: they are missing, have changed, or belong to a model of another shape or vocabulary.
+        StoreError: The weights are missing, have changed, or belong to a model of another shape or vocabulary.
     """
     start = Storage(folder)
     weights = start.read(WEIGHTS)

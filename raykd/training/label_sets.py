@@ -27,26 +27,27 @@ def store_labels(
     Args:
         storage: of the labels.
         task: of the student.
-        encoding: of a tree's labels.
+        encoding: encoding of trees in the labels; other forms of labels do not read it.
         corpus: the corpus.
         corpus_id: of the corpus.
-        place: of the corpus, for errors.
+        place: folder or source of the corpus, for messages.
 
     Raises:
         CorpusError: the corpus lacks the information from which the labels are made.
     """
     if not task.form.has_student_labels:
         return ""
-    name = identity("labels", {"corpus": corpus_id, "encoding": encoding})
-    if not storage.exists(labels_file(name)):
-        storage.write_json(labels_file(name), task.form.student_labels(corpus, encoding, place).to_plain())
-    return name
+    labels_id = identity("labels", {"corpus": corpus_id, "encoding": encoding})
+    if not storage.exists(_labels_file(labels_id)):
+        labels = task.form.student_labels(corpus, encoding, place)
+        storage.write_json(_labels_file(labels_id), labels.to_plain())
+    return labels_id
 
 
 @lru_cache(maxsize=4)
-def read_labels(store_uri: str, name: str) -> Labels:
-    """Return the stored labels called `name`."""
-    return Storage(store_uri).read_json(labels_file(name), labels_from)
+def read_labels(store_uri: str, labels_id: str) -> Labels:
+    """Return the labels stored by `store_labels`, read once per process."""
+    return Storage(store_uri).read_json(_labels_file(labels_id), labels_from)
 
 
 def legal_as_json(legal: LegalTransitions) -> PlainObject:
@@ -69,6 +70,5 @@ def legal_as_json(legal: LegalTransitions) -> PlainObject:
     }
 
 
-def labels_file(name: str) -> str:
-    """The file of the labels called `name`, relative to the store."""
-    return f"{LABEL_SETS}/{name}.json"
+def _labels_file(labels_id: str) -> str:
+    return f"{LABEL_SETS}/{labels_id}.json"

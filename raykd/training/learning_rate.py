@@ -23,7 +23,13 @@ def make_optimiser(config: TrainingConfig, parameters: Iterable[nn.Parameter]) -
 
 
 class LearningRate:
-    """Learning-rate schedule: call `step` after each batch, and `epoch` with the dev score, which `plateau` watches."""
+    """Learning-rate schedule: call `step` after each batch, `end_epoch` after each epoch.
+
+    Args:
+        config: names the schedule and its settings.
+        optimiser: gets the learning rates.
+        total_steps: optimiser steps until the end of the schedule; not read by a constant rate or `plateau`.
+    """
 
     def __init__(self, config: TrainingConfig, optimiser: optim.Optimizer, *, total_steps: int):
         if config.learning_rate_schedule == "plateau":
@@ -40,8 +46,8 @@ class LearningRate:
         if isinstance(self._schedule, optim.lr_scheduler.LambdaLR):
             self._schedule.step()
 
-    def epoch(self, score: float) -> None:
-        """Advance the schedule after an epoch with the given score; higher is better."""
+    def end_epoch(self, score: float) -> None:
+        """Advance the schedule `plateau` after an epoch with the given score; higher is better."""
         if isinstance(self._schedule, optim.lr_scheduler.ReduceLROnPlateau):
             self._schedule.step(score)
 

@@ -39,7 +39,15 @@ COPY = "copy the whole folder of the run again"
 
 
 class Tagger:
-    """A trained model with vocabulary and labels, made by `raykd.load`."""
+    """A trained model with vocabulary and labels, made by `raykd.load`.
+
+    Args:
+        model: moved to `device`.
+        vocabulary: of the model.
+        tag_set: labels of the model.
+        task: of the model.
+        device: on which the model computes.
+    """
 
     def __init__(
         self,
@@ -110,8 +118,8 @@ class Tagger:
         """
         self._refuse("parse", "predicts no trees of heads", alternative=(*self.task.form.calls, "label")[0])
         words = _read_once(sentences)
-        gold = TREE.unlabelled_column(words, None if pos is None else _read_once(pos), self.tag_set)
-        parses = self._predict(words, partial(TREE.best_labellings, gold))
+        column = TREE.unlabelled_column(words, None if pos is None else _read_once(pos), self.tag_set)
+        parses = self._predict(words, partial(TREE.best_labellings, column))
         relations = TREE.relation_names(self.tag_set)
         return [
             [
@@ -187,7 +195,7 @@ def load_tagger(folder: str | Path, *, device: str = "cpu") -> Tagger:
     """
     storage = Storage(str(folder))
     _check_files(storage, (MODEL, VOCABULARY, LABELS))
-    run = storage.read_json(MODEL, _run, edited=True, hint=COPY)
+    run = storage.read_json(MODEL, _parse_run, edited=True, hint=COPY)
     if run.members:
         names = ", ".join(member.id for member in run.members)
         hint = "load one of them: each has a folder of its own beside this one"
@@ -216,7 +224,7 @@ def _model(folder: Storage, run: Run, vocabulary: StoredVocabulary, tag_set: Lab
         raise StoreError(error.name, error.problem, hint) from error
 
 
-def _run(plain: PlainObject) -> Run:
+def _parse_run(plain: PlainObject) -> Run:
     run = Run.from_plain(plain)
     if run.task not in TASKS:
         raise ValueError(f"unknown task {run.task!r} ({', '.join(TASKS)})")
@@ -230,10 +238,10 @@ def _check_files(folder: Storage, names: Sequence[str]) -> None:
     if not missing:
         return
     files = folder.names()
-    below = sorted({name.rpartition("/")[0] for name in files if name.endswith(f"/{MODEL}")})
+    run_folders = sorted({name.rpartition("/")[0] for name in files if name.endswith(f"/{MODEL}")})
     problem = f"is not the folder of a finished run: it has no {', '.join(missing)}"
     hint = f"{COPY}, or correct the address" if files else "correct the address"
-    if below:
-        more = ", …" if len(below) > 5 else ""
-        hint = f"load a folder below it: {', '.join(below[:5])}{more}"
+    if run_folders:
+        more = ", …" if len(run_folders) > 5 else ""
+        hint = f"load a folder below it: {', '.join(run_folders[:5])}{more}"
     raise StoreError(folder.address, problem, hint)

@@ -46,7 +46,7 @@ def build_model(storage: Storage, run: Run, *, dropout: float | None = None) -> 
     training = validate_plain(TrainingConfig, run.training)
     torch.manual_seed(training.seed)
     rate = training.dropout if dropout is None else dropout
-    return _untrained(run, *_stored(storage, run), dropout=rate)
+    return _untrained(run, *_vocabulary_and_labels(storage, run), dropout=rate)
 
 
 def load_model(storage: Storage, run: Run) -> Model:
@@ -58,7 +58,7 @@ def load_model(storage: Storage, run: Run) -> Model:
     """
     if run.members:
         return _ensemble(run, [load_model(storage, member) for member in run.members]).eval()
-    return trained_model(storage.child(*run.folder), run, *_stored(storage, run))
+    return trained_model(storage.child(*run.folder), run, *_vocabulary_and_labels(storage, run))
 
 
 def trained_model(folder: Storage, run: Run, vocabulary: StoredVocabulary, labels: Labels) -> Model:
@@ -208,7 +208,7 @@ def _untrained(
     return model
 
 
-def _stored(storage: Storage, run: Run) -> tuple[StoredVocabulary, Labels]:
+def _vocabulary_and_labels(storage: Storage, run: Run) -> tuple[StoredVocabulary, Labels]:
     return open_vocabulary(storage, run.vocabulary_id), run_labels(storage.uri, run)
 
 

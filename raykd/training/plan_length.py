@@ -19,18 +19,18 @@ class StageLength:
     """Limits of one stage beside patience; None for a limit that is not set."""
 
     epochs: int | None
-    """Epochs of one step of the stage."""
+    """Epochs of one stage step."""
     max_steps: int | None
-    """Optimiser steps of one step of the stage."""
+    """Optimiser steps of one stage step."""
     steps: int = 1
-    """Steps of the stage: several if layers are unfrozen, one group after another."""
+    """Number of stage steps: several if layers are unfrozen, one group after another."""
 
     def share(self, epochs: float, optimiser_steps: float) -> float:
-        """Return the finished share of one step, from 0 to 1, by the limit that ends the step first.
+        """Return the finished share of one stage step, from 0 to 1, by the limit that ends it first.
 
         Args:
-            epochs: finished epochs of the step, parts of one included.
-            optimiser_steps: finished optimiser steps of the step.
+            epochs: finished epochs of the stage step, parts of one included.
+            optimiser_steps: finished optimiser steps of the stage step.
         """
         return min(
             1.0,
@@ -69,10 +69,10 @@ class PlanLength:
         """Return the finished share of the run, from 0 to 1.
 
         Args:
-            stage: the current stage.
-            step: the current step of the stage.
-            epochs: finished epochs of this step.
-            optimiser_steps: finished optimiser steps of this step.
+            stage: the current stage, from 0.
+            step: the current stage step, from 0.
+            epochs: finished epochs of this stage step.
+            optimiser_steps: finished optimiser steps of this stage step.
         """
         length = self.stages[stage]
         within = (step + length.share(epochs, optimiser_steps)) / length.steps
@@ -98,7 +98,7 @@ def plan_length(run: Run) -> PlanLength:
 
 
 def unfreezing_steps(run: Run, *, scores: bool = True) -> int:
-    """Return the number of steps of a stage with `layers: unfreeze`, one for each layer group.
+    """Return the number of stage steps with `layers: unfreeze`, one for each layer group.
 
     The groups are the head (if the loss reads scores), the projection (if the model has one), the encoder, the
     embeddings.

@@ -22,7 +22,7 @@ class StagePlan:
     """The training of one stage.
 
     Attributes:
-        objective: Annealed, if it is to be.
+        objective: Objective; if it is annealed, mixed with labels (`annealed_objective`).
         data: Opens the training data.
         live: Opens the teacher that reads the batches in the training step; gives None if there is none.
         layers: "all", "unfreeze", or the names of the trained layer groups.
@@ -43,7 +43,7 @@ class StagePlan:
     held_out: float = 0.0
 
     def steps(self, model: Model) -> list[list[str] | None]:
-        """Return the trained layer groups, step by step; None stands for all.
+        """Return the trained layer groups of each stage step; None stands for all.
 
         Args:
             model: to be trained.
@@ -76,9 +76,11 @@ class TrainingPlan:
 def select_trainable(model: Model, groups: Sequence[str] | None) -> list[nn.Parameter]:
     """Return the parameters of some layer groups, and freeze all others.
 
+    The model's `fixed_parameters` are always frozen.
+
     Args:
         model: changed in place.
-        groups: names of the layer groups; None for all parameters but the fixed_parameters ones.
+        groups: names of the layer groups; None for all groups.
 
     Raises:
         RunError: the model has no such layer group.

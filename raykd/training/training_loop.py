@@ -1,7 +1,7 @@
 """The training loop of teachers and students, for one worker or several; it does not depend on a launcher.
 
-A run is a list of stages. A stage has one or more steps (several if layers are unfrozen one group after another), a
-step has epochs, and a step starts from the best state of the previous one.
+A run is a list of stages. A stage has one or more stage steps (several if layers are unfrozen one group after another).
+A stage step has epochs, and starts from the best state of the previous one. Every batch is one optimiser step.
 
 Every worker walks the same deterministic plan of global batches and takes its slice of each. Local loss sums are
 divided by the size of the *global* batch and multiplied by the number of workers, because DDP averages gradients. So
@@ -22,7 +22,6 @@ from typing import Literal
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -41,10 +40,11 @@ from raykd.training.epoch_report import EpochReport
 from raykd.training.learner import TOTAL, Learner
 from raykd.training.learning_rate import LearningRate, make_optimiser
 from raykd.training.plan_length import PlanLength, StageLength
+from raykd.training.position_seed import position_seed, seed_generators
 from raykd.training.stages import TrainingPlan, labelled_share, select_trainable, split_held_out
 from raykd.training.worker import Worker
 
-TRAINED = 0.9
+TRAINING_SHARE = 0.9
 """Approximate share of an epoch spent on training; the rest is the scoring of dev."""
 
 
@@ -54,7 +54,7 @@ class Distiller:
     Args:
         model: trained in place.
         plan: the stages.
-        evaluate: scores the model on dev, after each epoch.
+        evaluate: scores the model on dev, after each epoch; all workers call it.
         folder: of the run, for checkpoints.
         worker: of this process.
     """
@@ -83,7 +83,7 @@ class Distiller:
         )
 
     def train(self, report: Callable[[EpochReport], None]) -> Progress:
-        """Train to the end, from the checkpoint if there is one, and leave the best weights in the model.
+        """Train to the end, from the checkpoint if there is one, and set the model to the weights of the best epoch.
 
         Args:
             report: called after each epoch; may be a barrier between workers.
@@ -101,10 +101,10 @@ class Distiller:
             steps = self.stage.steps(self.model)
             with closing(self.data):
                 for step in range(self.progress.step, len(steps)):
-                    self._open_step(steps[step], state)
+                    self._open_stage_step(steps[step], state)
                     state = None
-                    self._train_step(report)
-                    self._close_step(last=step + 1 == len(steps))
+                    self._train_stage_step(report)
+                    self._close_stage_step(last=step + 1 == len(steps))
         return self.progress
 
     def _open_stage(self, index: int) -> None:
@@ -114,14 +114,15 @@ class Distiller:
             self._live.to(self.worker.device)
         self._rows, self._held_out = split_held_out(self.data.rows, self.stage)
         objective, transfer = self.stage.objective, self.data.transfer
-        layers = {need.layer for need in objective.needs if need.layer is not None}
-        tags = self.plan.tags
-        read = self._live or transfer
-        teacher = Sizes(tags, {layer: read.hidden_size(layer) for layer in layers} if read else {})
+        teacher_layers = {need.layer for need in objective.needs if need.layer is not None}
+        signals, tags = self._live or transfer, self.plan.tags
+        teacher = Sizes(
+            tags, {layer: signals.hidden_size(layer) for layer in teacher_layers} if signals else {}
+        )
         layers = dict.fromkeys((*objective.label_layers, *objective.piece_layers))
         projected = frozenset(layer for layer in layers if self.model.is_projection(layer))
         student = Sizes(tags, {layer: self.model.hidden_size(layer) for layer in layers}, projected)
-        torch.manual_seed(_seed(self.stage.training.seed, index, 0))
+        torch.manual_seed(position_seed(self.stage.training.seed, index, 0))
         labelled = labelled_share(
             self.data.part, self._rows, per_token=self._per_token, alpha=self.plan.sampling_alpha
         )
@@ -130,10 +131,10 @@ class Distiller:
     def _begin_stage(self, index: int) -> None:
         """Draw a new head, if configured; a run resumed within the stage has it already."""
         if self.stage.head == "new":
-            torch.manual_seed(_seed(self.stage.training.seed, index, 1))
+            torch.manual_seed(position_seed(self.stage.training.seed, index, 1))
             self.model.reset_head()
 
-    def _open_step(self, groups: Sequence[str] | None, state: dict[str, State] | None) -> None:
+    def _open_stage_step(self, groups: Sequence[str] | None, state: dict[str, State] | None) -> None:
         training = self.stage.training
         self._layers: Literal["all"] | tuple[str, ...] = "all" if groups is None else tuple(groups)
         self._parameters = [*select_trainable(self.model, groups), *self.loss.parameters()]
@@ -146,30 +147,30 @@ class Distiller:
             else learner
         )
         self._optimiser = make_optimiser(training, self._parameters)
-        self._rate = LearningRate(training, self._optimiser, total_steps=self._most_steps())
+        self._rate = LearningRate(training, self._optimiser, total_steps=self._max_optimiser_steps())
         self._scaler = torch.amp.GradScaler(self.worker.device.type, enabled=training.precision == "fp16")
         if state is not None:
             self._restore(state)
 
-    def _most_steps(self) -> int:
-        """The optimiser steps of one step of the stage, if patience does not end it."""
-        schedule, in_one = self.stage.schedule, len(self._batches(self.progress.first_epoch))
-        limits = (schedule.max_steps, schedule.epochs and in_one * schedule.epochs)
+    def _max_optimiser_steps(self) -> int:
+        """The optimiser steps of the stage step if patience does not end it; 0 if patience alone ends it."""
+        schedule, per_epoch = self.stage.schedule, len(self._batches(self.progress.first_epoch))
+        limits = (schedule.max_steps, schedule.epochs and per_epoch * schedule.epochs)
         return min((limit for limit in limits if limit is not None), default=0)
 
-    def _train_step(self, report: Callable[[EpochReport], None]) -> None:
+    def _train_stage_step(self, report: Callable[[EpochReport], None]) -> None:
         while not self._ended():
             epoch = self.progress.epoch
             batches = self._batches(epoch)
             if (max_steps := self.stage.schedule.max_steps) is not None:
                 batches = batches[: max_steps - self.progress.steps]
             with part_of_work(*self._shares(len(batches)), self._title(epoch)):
-                with part_of_work(0.0, TRAINED):
+                with part_of_work(0.0, TRAINING_SHARE):
                     self._train_epoch(epoch, batches)
-                with part_of_work(TRAINED, 1.0, "scoring dev"):
-                    closed = self._close_epoch(epoch, batches)
+                with part_of_work(TRAINING_SHARE, 1.0, "scoring dev"):
+                    epoch_report = self._close_epoch(epoch, batches)
             # report() may be a barrier: every rank must reach it.
-            report(closed)
+            report(epoch_report)
 
     def _shares(self, steps: int) -> tuple[float, float]:
         """The finished shares of the run before and after an epoch of `steps` optimiser steps."""
@@ -185,7 +186,7 @@ class Distiller:
         return f"epoch {epoch + 1}" if epochs is None else f"epoch {epoch + 1}/{epochs}"
 
     def _ended(self) -> bool:
-        """Return true if the step has reached the limit of epochs or optimiser steps, or is out of patience."""
+        """Return true if the stage step has reached the limit of epochs or optimiser steps, or is out of patience."""
         schedule, progress = self.stage.schedule, self.progress
         since_best = progress.epoch - max(progress.best_epoch, progress.first_epoch)
         return (
@@ -194,8 +195,8 @@ class Distiller:
             or (schedule.patience is not None and since_best > schedule.patience)
         )
 
-    def _close_step(self, *, last: bool) -> None:
-        """Restore the best state of the step, from which the next step starts."""
+    def _close_stage_step(self, *, last: bool) -> None:
+        """Restore the best state of the stage step, from which the next one starts."""
         progress = self.progress
         self.model.load_state_dict(progress.best_weights)
         self.loss.load_state_dict(progress.best_loss_weights)
@@ -238,17 +239,15 @@ class Distiller:
     def _train_batch(self, epoch: int, number: int, rows: np.ndarray) -> dict[str, Tensor]:
         """Take one optimiser step on one global batch; return the worker's sum of each loss, float64."""
         training, worker = self.stage.training, self.worker
-        worker_rows = worker_slice(rows, worker.rank, worker.world)
-        # In a batch smaller than the number of workers some get no sentence: they run one at weight 0, for DDP.
-        batch = self.data.gather(worker_rows if len(worker_rows) else rows[:1], worker.device)
-        places = (
-            worker_slice(np.arange(len(rows)), worker.rank, worker.world)
-            if len(worker_rows)
-            else np.zeros(1, int)
-        )
+        places = worker_slice(np.arange(len(rows)), worker.rank, worker.world)
+        # In a batch smaller than the number of workers some get no sentence: they compute the first one at weight 0,
+        # because DDP needs a backward pass of every worker.
+        included = 1.0 if len(places) else 0.0
+        places = places if len(places) else np.zeros(1, int)
+        batch = self.data.gather(rows[places], worker.device)
         losses, total = self._losses(batch, to_device(torch.from_numpy(places), worker.device), epoch, number)
         size = int(self.data.part.text.lengths[rows].sum()) if self._per_token else len(rows)
-        weight = (worker.world if len(worker_rows) else 0.0) / size
+        weight = included * worker.world / size
         self._optimiser.zero_grad(set_to_none=True)
         if not total.requires_grad:
             trained = ", ".join(self._layers) if self._layers != "all" else "all"
@@ -264,21 +263,26 @@ class Distiller:
         self._scaler.step(self._optimiser)
         self._scaler.update()
         self._rate.step()
-        included = 1.0 if len(worker_rows) else 0.0
         return {name: included * part.detach().sum().double() for name, part in losses.items()}
 
     def _losses(
         self, batch: Batch, places_B: Tensor, epoch: int, number: int
     ) -> tuple[dict[str, Tensor], Tensor]:
-        """The losses of the sentences of a batch, and their sum.
+        """The losses [B] of the sentences of a batch, and the sum of their total loss.
 
         The step waits for the device only here: all values that the host needs, of the loss and of the last gradient,
         are read together.
+
+        Args:
+            batch: this worker's slice of the global batch.
+            places_B: place of each sentence in the global batch; its dropout masks depend on it.
+            epoch: counted over all stages.
+            number: number of the global batch in the epoch.
         """
-        seed, device = _seed(self.stage.training.seed, epoch, number), self.worker.device
+        seed, device = position_seed(self.stage.training.seed, epoch, number), self.worker.device
 
         def compute(learner: nn.Module) -> tuple[dict[str, Tensor], Tensor]:
-            _seed_generator(seed, device)
+            seed_generators(seed, device)
             with step_masks(seed, places_B):
                 losses = learner(batch, self._kd_weight(epoch), self.stage.training.precision)
             return losses, losses[TOTAL].sum()
@@ -286,10 +290,10 @@ class Distiller:
         with deferred_checks() as conditions:
             losses, total = compute(self._learner)
         checks = [total.detach().isfinite(), *([] if self._norm is None else [self._norm.isfinite()])]
-        finite, *rest = torch.stack([*checks, *conditions]).tolist()
-        if self._norm is not None and not rest.pop(0):
+        finite, *holds = torch.stack([*checks, *conditions]).tolist()
+        if self._norm is not None and not holds.pop(0):
             self._refuse("gradient", epoch, number - 1)
-        if not all(rest):
+        if not all(holds):
             # A fast path did not hold, so compute again by the safe one. Not through DDP: only some workers come here,
             # and its forward pass would wait for all. The hooks that average gradients belong to the parameters.
             losses, total = compute(getattr(self._learner, "module", self._learner))
@@ -298,9 +302,9 @@ class Distiller:
             self._refuse("loss", epoch, number)
         return losses, total
 
-    def _refuse(self, broken: str, epoch: int, number: int) -> None:
+    def _refuse(self, quantity: str, epoch: int, number: int) -> None:
         raise RunError(
-            f"epoch {epoch}, batch {number}: the {broken} is not finite; lower training.learning_rate "
+            f"epoch {epoch}, batch {number}: the {quantity} is not finite; lower training.learning_rate "
             f"(now {self.stage.training.learning_rate}) or use training.precision: float32"
         )
 
@@ -326,7 +330,7 @@ class Distiller:
 
     def _close_epoch(self, epoch: int, batches: list[np.ndarray]) -> EpochReport:
         self._read_sums()
-        sums = self._over_workers(self.progress.sums)
+        sums = self.worker.sum_over_workers(self.progress.sums)
         sentences = sum(len(rows) for rows in batches)
         tokens = int(self.data.part.text.lengths[np.concatenate(batches)].sum())
         rate = self._optimiser.param_groups[0]["lr"]
@@ -334,7 +338,7 @@ class Distiller:
         dev = self._evaluate(self.model)
         held_out = self._held_out_loss() if len(self._held_out) else None
         score = dev.mean if held_out is None else -held_out
-        self._rate.epoch(score)
+        self._rate.end_epoch(score)
         report = EpochReport(
             epoch=epoch, steps=self.progress.all_steps + len(batches), stage=self.progress.stage,
             step=self.progress.step, layers=self._layers, kd_weight=self._kd_weight(epoch), loss=means.pop(TOTAL),
@@ -352,6 +356,7 @@ class Distiller:
             self._held_out, batch_tokens=self.stage.training.batch_tokens, seed=0, epoch=0, shuffle=False
         )
         learner = Learner(self.model, self.loss, self.stage.objective, self._live)
+        # λ is 1 in every epoch: the losses of epochs with different λ could not be compared.
         with torch.inference_mode():
             losses = [
                 learner(self.data.gather(rows, self.worker.device), 1.0, self.stage.training.precision)
@@ -368,18 +373,10 @@ class Distiller:
         progress.history.append(report.metrics())
         progress.epoch, progress.batch, progress.sums, progress.seconds = report.epoch + 1, 0, {}, 0.0
 
-    def _over_workers(self, sums: dict[str, float]) -> dict[str, float]:
-        if not self.worker.grouped:
-            return dict(sums)
-        dtype = torch.float64 if self.worker.device.type == "cpu" else torch.float32
-        total = torch.tensor(list(sums.values()), dtype=dtype).to(self.worker.device)
-        dist.all_reduce(total)
-        return dict(zip(sums, total.tolist(), strict=True))
-
     def _save(self) -> None:
         self._read_sums()
         # Sums differ between workers until they are reduced. A checkpoint inside an epoch holds the total, for rank 0.
-        sums = self._over_workers(self.progress.sums)
+        sums = self.worker.sum_over_workers(self.progress.sums)
         if self.worker.rank == 0:
             write_checkpoint(self.folder, replace(self.progress, sums=sums), self._states())
 
@@ -398,18 +395,3 @@ class Distiller:
 
 def _copy(module: nn.Module) -> dict[str, Tensor]:
     return {name: value.detach().clone() for name, value in module.state_dict().items()}
-
-
-def _seed_generator(seed: int, device: torch.device) -> None:
-    """Seed the generators of the CPU and of `device` alone.
-
-    `torch.manual_seed` also records each call, with its stack, for devices not in use: a millisecond and some kilobytes
-    per step.
-    """
-    torch.default_generator.manual_seed(seed)
-    if device.type == "cuda":
-        torch.cuda.manual_seed(seed)
-
-
-def _seed(seed: int, epoch: int, step: int) -> int:
-    return int(np.random.SeedSequence([seed, epoch, step]).generate_state(1, np.uint32)[0])

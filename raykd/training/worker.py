@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -27,3 +28,16 @@ class Worker:
     def grouped(self) -> bool:
         """True in a process group; under Ray Train, a single worker is in one as well."""
         return dist.is_available() and dist.is_initialized()
+
+    def sum_over_workers(self, values: Mapping[str, float]) -> dict[str, float]:
+        """Return the sums of values over all workers, by name; every worker must call it, with the same names.
+
+        Args:
+            values: of this worker.
+        """
+        if not self.grouped:
+            return dict(values)
+        dtype = torch.float64 if self.device.type == "cpu" else torch.float32
+        sums = torch.tensor(list(values.values()), dtype=dtype).to(self.device)
+        dist.all_reduce(sums)
+        return dict(zip(values, sums.tolist(), strict=True))

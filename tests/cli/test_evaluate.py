@@ -15,7 +15,8 @@ from raykd.figures.results import RunResult
 from raykd.storage.layout import RESULT
 from raykd.storage.store import Storage
 from raykd.training.data import cached_corpus
-from raykd.training.prepare import prepare, student_runs
+from raykd.training.prepare import prepare
+from raykd.training.student_runs import student_runs
 from tests.sweep.in_process import call, code_of
 from tests.training.small import executed, recipe, train_teachers
 

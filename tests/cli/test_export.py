@@ -18,7 +18,8 @@ from raykd.storage.store import Storage
 from raykd.sweep.outcome import complete_trial
 from raykd.sweep.records import Record, SweepRecords
 from raykd.training.execute import find_result
-from raykd.training.prepare import prepare, student_runs, with_seed_offset
+from raykd.training.prepare import prepare
+from raykd.training.student_runs import student_runs, with_seed_offset
 from tests.scores import scores
 from tests.sweep.in_process import code_of
 from tests.sweep.samples import COST

@@ -10,7 +10,8 @@ from raykd.cluster import progress_channel
 from raykd.cluster.launch import Launcher
 from raykd.recipes.resources import Resources
 from raykd.storage.store import Storage
-from raykd.training.prepare import prepare, student_runs
+from raykd.training.prepare import prepare
+from raykd.training.student_runs import student_runs
 from tests.training.small import recipe
 
 PATIENCE_S = 60.0

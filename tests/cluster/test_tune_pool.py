@@ -24,7 +24,8 @@ from raykd.storage.layout import RESULT
 from raykd.storage.store import Storage
 from raykd.training import node_check
 from raykd.training.execute import find_result
-from raykd.training.prepare import prepare, student_runs, with_seed_offset
+from raykd.training.prepare import prepare
+from raykd.training.student_runs import student_runs, with_seed_offset
 from tests.sweep.samples import result_of, run_of
 from tests.training.small import recipe
 

@@ -23,7 +23,8 @@ from raykd.recipes.stored_vocabulary import open_vocabulary
 from raykd.storage.store import Storage
 from raykd.sweep.settings import joined_cost
 from raykd.training.execute import build_model
-from raykd.training.prepare import prepare, student_runs, with_seed_offset
+from raykd.training.prepare import prepare
+from raykd.training.student_runs import student_runs, with_seed_offset
 from tests.silent import Silent
 from tests.training.small import recipe, student_of
 

@@ -9,7 +9,8 @@ import torch
 from raykd.corpora.corpus import open_corpus
 from raykd.precompute.open_teacher import load_teacher
 from raykd.storage.store import Storage
-from raykd.training.prepare import Preparation, prepare, share_texts, student_runs
+from raykd.training.prepare import Preparation, prepare, share_texts
+from raykd.training.student_runs import student_runs
 from raykd.transfer import open_text
 from tests.teachers.checkpoints import make_checkpoint
 from tests.training.loops import stage_data

@@ -8,9 +8,11 @@ from dataclasses import replace
 import pytest
 
 from raykd.recipes.run import Run
+from raykd.recipes.signal_needs import stored_needs
 from raykd.signals import Need
 from raykd.storage.store import Storage
-from raykd.training.prepare import prepare, stored_needs, with_seed_offset
+from raykd.training.prepare import prepare
+from raykd.training.student_runs import with_seed_offset
 from tests.training.small import recipe, student_of
 
 GOLD = {"objective": {"kind": "gold"}}

@@ -23,7 +23,7 @@ from raykd.sweep.lease import hold_lease
 from raykd.sweep.records import Record, SweepRecords, sweeps_in
 from raykd.sweep.removal import plan_removal, remove
 from raykd.sweep.uses import KEPT, parts_of, unused
-from raykd.training.prepare import student_runs
+from raykd.training.student_runs import student_runs
 from tests.scores import score, scores
 from tests.sweep.in_process import code_of
 from tests.training.small import executed, prepared, recipe

@@ -21,7 +21,7 @@ from raykd.sweep.small_variant import larger_settings
 from raykd.sweep.spec import plain_sweep
 from raykd.sweep.sweep_faults import check_sweep
 from raykd.training.execute import execute_run
-from raykd.training.prepare import student_runs
+from raykd.training.student_runs import student_runs
 from raykd.training.worker import Worker
 from tests.corpora_root import corpora_root
 from tests.teachers.checkpoints import make_checkpoint

@@ -24,7 +24,8 @@ from raykd.sweep.track import export_students, gains_of
 from raykd.tasks import TASKS
 from raykd.tracking.sweep_pages import Ending, Gain
 from raykd.training.execute import execute_run
-from raykd.training.prepare import prepare, student_runs, with_seed_offset
+from raykd.training.prepare import prepare
+from raykd.training.student_runs import student_runs, with_seed_offset
 from raykd.training.worker import Worker
 from tests.scores import scores
 from tests.sweep.in_process import code_of, without_ray

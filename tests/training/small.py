@@ -12,9 +12,11 @@ from raykd.precompute.plan import precompute
 from raykd.precompute.transfer import transfer_plan
 from raykd.recipes.recipe import Recipe
 from raykd.recipes.run import Run
+from raykd.recipes.signal_needs import stored_needs
 from raykd.storage.store import Storage
 from raykd.training.execute import execute_run
-from raykd.training.prepare import Preparation, prepare, stored_needs, student_runs
+from raykd.training.prepare import Preparation, prepare
+from raykd.training.student_runs import student_runs
 from raykd.training.worker import Worker
 from tests.transfer.samples import here
 

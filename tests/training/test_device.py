@@ -23,7 +23,8 @@ from raykd.storage.store import Storage
 from raykd.training.device import WORKSPACE, assigned_device, deterministic, piece_budget
 from raykd.training.evaluate import evaluation_batches
 from raykd.training.execute import execute_run
-from raykd.training.prepare import prepare, student_runs
+from raykd.training.prepare import prepare
+from raykd.training.student_runs import student_runs
 from raykd.training.worker import Worker
 from raykd.transfer import Text
 from tests.training.small import recipe, student_of

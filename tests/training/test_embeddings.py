@@ -23,7 +23,8 @@ from raykd.training import embeddings
 from raykd.training.embeddings import embeddings_id, open_embeddings
 from raykd.training.execute import _starting_model, find_result
 from raykd.training.model_folder import build_model, load_model
-from raykd.training.prepare import prepare, student_runs, with_seed_offset
+from raykd.training.prepare import prepare
+from raykd.training.student_runs import student_runs, with_seed_offset
 from tests.teachers.checkpoints import make_checkpoint
 from tests.training.small import executed, prepared, recipe, student_of, train_teachers
 

@@ -31,7 +31,8 @@ from raykd.training.learner import Learner
 from raykd.training.live import LiveTeacher, live_needs, live_teacher
 from raykd.training.load import load_tagger
 from raykd.training.model_folder import build_model
-from raykd.training.prepare import prepare, seed_runs, student_runs
+from raykd.training.prepare import prepare
+from raykd.training.student_runs import seed_runs, student_runs
 from raykd.training.transformers_checkpoint import export_checkpoint
 from tests.teachers.checkpoints import make_checkpoint
 from tests.training.small import computed, executed, recipe, student_of, train_teachers

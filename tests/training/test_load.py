@@ -42,7 +42,8 @@ from raykd.training.model_folder import (
     load_model,
     read_weights,
 )
-from raykd.training.prepare import prepare, student_runs
+from raykd.training.prepare import prepare
+from raykd.training.student_runs import student_runs
 from raykd.training.worker import Worker
 from tests.stored import changed, stored
 from tests.teachers.checkpoints import make_checkpoint

@@ -9,7 +9,8 @@ from raykd.errors import CorpusError
 from raykd.recipes.recipe import Recipe
 from raykd.recipes.recipe_faults import recipe_faults
 from raykd.storage.store import Storage
-from raykd.training.prepare import prepare, student_runs
+from raykd.training.prepare import prepare
+from raykd.training.student_runs import student_runs
 from tests.training.small import TREE, recipe
 
 
@@ -96,6 +97,7 @@ def test_text_without_labels_that_turns_out_to_be_missing(tmp_path):
         assert not recipe_faults(run_recipe)
         ready = prepare(run_recipe, Storage(str(tmp_path / "store")))
         with pytest.raises(
-            CorpusError, match=r"a stage is trained on unlabelled text, .*none of en; lower corpus\.cap"
+            CorpusError,
+            match=r"trained on unlabelled text, .*none of en; name the text in corpus\.unlabelled",
         ):
             student_runs(run_recipe, ready)

@@ -14,7 +14,8 @@ from raykd.storage.store import Storage
 from raykd.training.epoch_report import EpochReport
 from raykd.training.execute import execute_run
 from raykd.training.plan_length import PlanLength, StageLength
-from raykd.training.prepare import prepare, student_runs
+from raykd.training.prepare import prepare
+from raykd.training.student_runs import student_runs
 from raykd.training.worker import Worker
 from tests.training.small import recipe
 

@@ -25,7 +25,8 @@ from raykd.training.learner import Learner
 from raykd.training.live import live_needs, live_teacher
 from raykd.training.load import load_tagger
 from raykd.training.model_folder import build_model
-from raykd.training.prepare import prepare, student_runs
+from raykd.training.prepare import prepare
+from raykd.training.student_runs import student_runs
 from tests.teachers.checkpoints import make_checkpoint
 from tests.training.small import called_once, executed, recipe, student_of, train_teachers
 from tests.training.test_semantic_parsing import STUDENT, parsing, write_files

@@ -57,13 +57,13 @@ def build_loss(kind: str, tags: int) -> Loss:
 
 def started(loop) -> list[dict[str, torch.Tensor]]:
     """Trains, and collects the weights with which each stage or unfreezing step starts."""
-    starts, open_step = [], loop._open_step
+    starts, open_stage_step = [], loop._open_stage_step
 
     def opening(*args):
         starts.append(weights_of(loop.model))
-        open_step(*args)
+        open_stage_step(*args)
 
-    loop._open_step = opening
+    loop._open_stage_step = opening
     loop.weights_seen = trained(loop)[1]
     return starts
 
@@ -336,8 +336,8 @@ def test_an_objectives_own_parameters_are_trained_and_do_not_ship(small, monkeyp
     assert same(drawn, weights_of(opened(distiller(small.storage, run, plan=plan)).loss)), (
         "the seed draws them"
     )
-    close, weights = loop._close_step, []
-    loop._close_step = lambda **options: (
+    close, weights = loop._close_stage_step, []
+    loop._close_stage_step = lambda **options: (
         weights.append((loop.loss, weights_of(loop.loss))),
         close(**options),
     )

@@ -12,10 +12,11 @@ from raykd.corpora.batching import plan_batches
 from raykd.errors import StoreError
 from raykd.precompute.plan import precompute
 from raykd.precompute.transfer import transfer_plan
+from raykd.recipes.signal_needs import stored_needs
 from raykd.storage.store import Storage
 from raykd.training.data import training_data
 from raykd.training.execute import training_plan
-from raykd.training.prepare import prepare, stored_needs
+from raykd.training.prepare import prepare
 from raykd.training.worker import Worker
 from raykd.transfer import windows
 from tests.training.loops import distiller, first_batches, opened, same, weights_of, without_times

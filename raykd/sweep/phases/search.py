@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from raykd.cluster.listener import Listener
 from raykd.figures.trial import UNFINISHED, Trial, teacher_score
+from raykd.recipes.signal_needs import recipe_needs
 from raykd.sweep.bookkeeping import Recorder
 from raykd.sweep.budget import Budget
 from raykd.sweep.constraints import Constraints
@@ -21,7 +22,6 @@ from raykd.sweep.study import Study
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.teacher_rows import log_teachers, save_teachers
 from raykd.tracking.sweep_pages import SweepPages
-from raykd.training.prepare import recipe_needs
 
 
 class Search(Phase):
