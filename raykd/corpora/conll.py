@@ -240,5 +240,5 @@ def _has_same_columns(columns: Sequence[Column], word_place: int, tag_place: int
     if max(word_place, tag_place) >= len(columns):
         return False
     tags = columns[tag_place]
-    # A short file may have O alone, which tells no kind.
+    # A short file may have O alone, by which its kind of tags cannot be recognised.
     return columns[word_place].kind == "words" and (tags.kind == tag_kind or tags.distinct == 1)

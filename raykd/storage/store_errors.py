@@ -20,7 +20,7 @@ class StoreErrors:
     Attributes:
         uri: URI of the store; its scheme decides the hint.
         is_local: True for a file system, false for an object store.
-        retries: Tells errors that a retry may solve from the others.
+        retries: Decides which errors a retry may solve.
     """
 
     uri: str

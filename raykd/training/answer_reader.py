@@ -385,7 +385,7 @@ def answered_part(corpus: Corpus, run: Run, part: str, reader: AnswerReader) -> 
     form, table = TASKS[run.task].form, corpus.parts[part]
     answers = [reader.find_usable(words) for words in _sentences(table)]
     answered = table.filter(pa.array([answer is not None for answer in answers], pa.bool_()))
-    lengths = pc.list_value_length(answered["tokens"]).to_pylist()
+    lengths = pc.call_function("list_value_length", [answered["tokens"]]).to_pylist()
     usable = [answer for answer in answers if answer is not None]
     text = AnsweredText(lengths, usable, samples=reader.samples)
     labels = form.targets(answered.select(form.columns), pos=corpus.pos, labels=corpus.tag_set)
