@@ -10,7 +10,7 @@ from raykd.identity import PlainObject
 from raykd.spec import Frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from raykd.corpora.sentence import Unit
     from raykd.corpora.vocabulary_config import VocabularyConfig
@@ -92,6 +92,11 @@ class ModelConfig(Frozen):
     def no_export_reason(self) -> str:
         """Reason why this configuration cannot be exported, in words that follow "it"; empty: it can."""
         return self.export_obstacle if self.contextual is None else "reads frozen encoders or vectors"
+
+    @property
+    def stated_costs(self) -> Mapping[str, float]:
+        """Name of a figure → its value, for costs that the sweep file states and nobody measures."""
+        return {}
 
     def pinned(self, language: str | None = None) -> Self:
         """Return the configuration with the checksums of input files.

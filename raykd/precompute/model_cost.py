@@ -44,9 +44,8 @@ from raykd.progress import part_of_work, report_progress, with_progress
 from raykd.recipes.run import Run
 from raykd.recipes.stored_vocabulary import StoredVocabulary, open_vocabulary
 from raykd.storage.store import Storage
-from raykd.teachers import AnnotatorTeacher
 from raykd.training.data import run_labels
-from raykd.training.model_folder import build_model, model_config
+from raykd.training.model_folder import build_model, is_annotator, model_config
 
 FORMAT = 7
 MAX_MODELS, MAX_BYTES = 16, 2**30
@@ -318,14 +317,14 @@ def find_cost(
 
 def _stated_cost(run: Run) -> Cost | None:
     """The cost of an annotator, which is not measured: its latency, if the sweep file states it; None for a model."""
-    config = model_config(run)
-    if not isinstance(config, AnnotatorTeacher):
+    if not is_annotator(run):
         return None
+    config = model_config(run)
     shape = {"annotator": config.kind}
-    if config.latency_ms is None:
+    if not config.stated_costs:
         return Cost({}, shape, {}, no_export=config.no_export_reason)
     note = "its time is that of teachers.latency_ms, and its size is not known: no compression"
-    return Cost({LATENCY.name: config.latency_ms}, shape, {}, notes=(note,))
+    return Cost(dict(config.stated_costs), shape, {}, notes=(note,))
 
 
 def store_cost(storage: Storage, run: Run, measured: MeasuredCost) -> Cost:

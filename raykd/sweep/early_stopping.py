@@ -144,7 +144,7 @@ class EarlyStopper:
     def _judge(self, number: int, index: RunIndex) -> str:
         # A trial with an unknown cost can be on no front, so it is compared with no other trial.
         comparable = {
-            run: course for run, course in self._courses.items() if len(course.costs) == len(self._costs)
+            trial: course for trial, course in self._courses.items() if len(course.costs) == len(self._costs)
         }
         course = comparable.pop(number, None)
         if course is None:

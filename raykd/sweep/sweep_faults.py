@@ -115,7 +115,8 @@ def _export_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
                 continue
         compared = {"student": sweep.student, **({"teacher": sweep.teachers} if figure.against else {})}
         for side, config in compared.items():
-            if reason := config.no_export_reason:
+            reason = config.no_export_reason
+            if reason and (figure.against or figure.name) not in config.stated_costs:
                 message = f"{figure.name} is of the export, and the {side} has none: it {reason}"
                 faults.append((path, f"{message}; {_replacement_hint(figure, side)}"))
     return faults

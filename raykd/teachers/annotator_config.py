@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -74,6 +74,11 @@ class AnnotatorTeacher(Teacher):
     @override
     def offers(self) -> tuple[str, ...]:
         return ("token_marginals", "kbest") if self.answers == "probabilities" else SAMPLES
+
+    @property
+    @override
+    def stated_costs(self) -> Mapping[str, float]:
+        return {} if self.latency_ms is None else {"latency_ms": self.latency_ms}
 
     @property
     def answers_id(self) -> str:

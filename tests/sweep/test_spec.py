@@ -129,8 +129,14 @@ SEARCHED = "search: {objectives: {f1: max, %s}}\n"
         ("latency_ms_torch: min", "hidden_dim: 8", "hidden_dim: 8, contextual: {vectors: x.vec}", None),
         ("latency_ms_int8: min", "kind: bilstm_crf", "kind: bilstm_crf, count: 2", None),
         ("bytes_int8: min, speedup: max", "", "", None),
+        ("speedup: max", "kind: bilstm_crf", "kind: annotations, path: a.jsonl",
+         "and the teacher has none: it labels text outside of raykd"),
+        ("speedup: max", "kind: bilstm_crf", "kind: annotations, path: a.jsonl, latency_ms: 850", None),
+        ("compression: max", "kind: bilstm_crf", "kind: annotations, path: a.jsonl, latency_ms: 850",
+         "and the teacher has none: it labels text outside of raykd"),
     ],
-    ids=["contextual student", "ensemble", "spans", "arcs", "torch", "absolute", "both"],
+    ids=["contextual student", "ensemble", "spans", "arcs", "torch", "absolute", "both", "annotator", "stated time",
+         "unknown size"],
 )  # fmt: skip
 def test_a_deployed_form_is_searched_where_there_is_one(written, figure, old, new, message):
     document = written(GOOD.replace(old, new) + SEARCHED % figure)

@@ -285,6 +285,7 @@ def test_time_and_limit_of_an_annotator_are_no_part_of_its_identity(tmp_path):
     assert find_cost(storage, run).figures == {}
     stated = find_cost(storage, changed(latency_ms=850.0))
     assert "no compression" in stated.remarks[0]
+    assert teacher.model_copy(update={"latency_ms": 850.0}).stated_costs == {"latency_ms": 850.0}
     student = with_teacher_ratios(Cost({"latency_ms": 0.5, "bytes": 9.0}), [stated])
     assert student.figures["speedup"] == 1700
     assert not any("no speed-up" in note for note in student.notes)

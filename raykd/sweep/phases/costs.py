@@ -144,10 +144,7 @@ def refuse_unknown(sweep: Sweep, shapes: Sequence[Run]) -> None:
     figures = [figure for figure in EXPORTED if figure.name in required]
     compared = [run for _, run in sweep.teachers] if any(figure.against for figure in figures) else []
     for run in [*shapes, *compared] if figures else []:
-        cost = sweep.cost(run)
-        needed = [figure.against for figure in figures if figure.against] if run.role == "teacher" else []
-        unknown = "its size is not known" if any(name not in cost.figures for name in needed) else ""
-        if reason := cost.no_export or unknown:
+        if reason := sweep.cost(run).no_export:
             names = ", ".join(figure.name for figure in figures)
             raise RunError(
                 f"search: {names} is not known, since the {run.role} {run.model['kind']} has no export ({reason}); "
