@@ -46,7 +46,7 @@ LABEL_SETS = "labels"
 ANSWERS, ANNOTATOR = "answers", "annotator.json"
 """The answers of annotators: their folder; the description of an annotator."""
 
-COMPLETION_FILES = (RESULT, MANIFEST, CORPUS, ENCODED_MANIFEST, EMBEDDINGS_MANIFEST)
+COMPLETION_FILES = (RESULT, MANIFEST, CORPUS, ENCODED_MANIFEST, EMBEDDINGS_MANIFEST, ANNOTATOR)
 """Files that mark a stored part as finished: written last, removed first."""
 
 ID = "[0-9a-f]{16,64}"

@@ -120,13 +120,14 @@ def write_answers(storage: Storage, annotator_id: str, number: int, answers: Ite
 
 
 def has_all_answers(storage: Storage, annotator_id: str) -> bool:
-    """Return True if all answers of an annotator's files are stored.
+    """Return True if all answers of an annotator's files are stored, and none of their batches is lost.
 
     Args:
         storage: The store.
         annotator_id: Identity of the annotator.
     """
-    return storage.child(ANSWERS, annotator_id).exists(ANNOTATOR)
+    described = storage.child(ANSWERS, annotator_id).find_json(ANNOTATOR)
+    return described is not None and set(described["batches"]) <= {*batch_names(storage, annotator_id)}
 
 
 def describe_annotator(storage: Storage, annotator_id: str, description: PlainObject) -> None:
@@ -137,7 +138,8 @@ def describe_annotator(storage: Storage, annotator_id: str, description: PlainOb
         annotator_id: Identity of the annotator.
         description: The annotator in plain data, without secrets.
     """
-    storage.child(ANSWERS, annotator_id).write_json(ANNOTATOR, description)
+    content = {**description, "batches": list(batch_names(storage, annotator_id))}
+    storage.child(ANSWERS, annotator_id).write_json(ANNOTATOR, content)
 
 
 def open_answers(storage: Storage, annotator_id: str) -> Answers:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from raykd.errors import TrackingError
-from raykd.tracking.server import _hint, check_server, is_relative, resolve_uri
+from raykd.tracking.server import _reason_and_hint, check_server, is_relative, resolve_uri
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_a_port_is_not_read_as_an_answer(port):
     error = ConnectionError(
         f"HTTPConnectionPool(host='127.0.0.1', port={port}): Read timed out, see 127.0.0.1:{port}"
     )
-    assert "does not answer in time" in _hint(f"http://127.0.0.1:{port}", error)
+    assert "does not answer in time" in _reason_and_hint(f"http://127.0.0.1:{port}", error)
 
 
 @pytest.mark.timeout(60)  # MLflow's own client would wait 8 times 120 s

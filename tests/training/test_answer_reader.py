@@ -18,6 +18,7 @@ from raykd.precompute.model_cost import find_cost
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
 from raykd.structures import token_marginals, viterbi
+from raykd.sweep.doctor import examine_store
 from raykd.sweep.outcome import with_teacher_ratios
 from raykd.teachers import AnnotationsTeacher
 from raykd.training import answer_reader
@@ -291,3 +292,19 @@ def test_time_and_limit_of_an_annotator_are_no_part_of_its_identity(tmp_path):
     assert not any("no speed-up" in note for note in student.notes)
     unstated = with_teacher_ratios(Cost({"latency_ms": 0.5}), [find_cost(storage, run)])
     assert any("no speed-up" in note for note in unstated.notes)
+
+
+def test_the_doctor_names_damaged_answers_and_lost_ones_are_read_again(tmp_path):
+    storage, teacher = stored(tmp_path, [record(text) for text in TRAIN], answers="mentions")
+    folder = tmp_path / "store" / "answers" / teacher.answers_id
+    (batch,) = folder.glob("batch-*.arrow")
+    for file in (batch, folder / "annotator.json"):
+        content = file.read_bytes()
+        file.write_bytes(content[:-9] + b"123456789")
+        (damage,) = examine_store(storage).damages
+        assert file.name in str(damage)
+        file.write_bytes(content)
+    assert not examine_store(storage).damages
+    batch.unlink()
+    store_given_answers(storage, teacher)
+    assert batch.exists()
