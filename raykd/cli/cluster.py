@@ -18,6 +18,7 @@ from raykd.errors import RunError
 from raykd.pluralise import pluralise
 from raykd.sweep.lease import hold_working_lease
 from raykd.sweep.named_files import file_errors_as_faults
+from raykd.sweep.phases.annotate import ask_annotators, refuse_unaskable, source_warnings
 from raykd.sweep.phases.interface import PhaseContext
 from raykd.sweep.progress_monitor import Monitor
 from raykd.sweep.prometheus_metrics import SweepMetrics
@@ -31,7 +32,12 @@ MOST_RESTARTS = 2
 
 @contextmanager
 def cluster_session(
-    sweep: Sweep, address: str | None, *, plain: bool = False, idle: Callable[[], bool] = lambda: False
+    sweep: Sweep,
+    address: str | None,
+    *,
+    plain: bool = False,
+    idle: Callable[[], bool] = lambda: False,
+    ask: bool = True,
 ) -> Iterator[tuple[Topology, Monitor]]:
     """Yield the cluster and the progress monitor. The corpora are read before Ray starts.
 
@@ -41,6 +47,7 @@ def cluster_session(
         plain: Print lines even on a terminal.
         idle: Returns True if nothing is to be computed, so that Ray need not start. It is called after the corpora are
             read, and only if the sweep needs nothing but CPUs of this machine.
+        ask: Ask annotators about the texts without an answer.
     """
     with file_errors_as_faults(sweep.document), _monitor(plain=plain) as monitor, monitor.refresh_view():
         monitor.begin("start", 2)
@@ -48,16 +55,14 @@ def cluster_session(
             reports = [preparation.preparation.corpus.report for preparation in sweep.preparations.values()]
         tags = "tags" in sweep.file.task_entry.form.columns
         warnings = dict.fromkeys(warning for report in reports for warning in report.warnings(tags=tags))
-        surveys = [preparation.preparation.survey for preparation in sweep.preparations.values()]
-        warnings |= dict.fromkeys(
-            text for survey in surveys if survey is not None for text in survey.messages()
-        )
-        warnings |= dict.fromkeys(slow_precision(sweep.document))
+        warnings |= dict.fromkeys([*source_warnings(sweep), *slow_precision(sweep.document)])
         machine = own_machine(sweep.file.resources, address)
         if machine is not None and idle():
-            _started(monitor, "corpora read", warnings)
+            _started(monitor, "corpora read", [*warnings, *_answer_warnings(sweep)])
             yield machine, monitor
             return
+        if ask:
+            refuse_unaskable(sweep)
         monitor.advance("start", detail="connecting to Ray")
         growth = sweep.file.resources.autoscale
         with (
@@ -74,7 +79,12 @@ def cluster_session(
             sweep.nodes.warn = monitor.warn
             if len(cluster.nodes) > 1:
                 sweep.nodes.ask()
-            yield sweep.nodes.usable(cluster), monitor
+            usable = sweep.nodes.usable(cluster)
+            if ask:
+                ask_annotators(sweep, usable, monitor)
+            for warning in _answer_warnings(sweep):
+                monitor.warn(warning)
+            yield usable, monitor
 
 
 @contextmanager
@@ -92,6 +102,12 @@ def phase_session(sweep: Sweep, verb: str, address: str | None, *, plain: bool) 
         cluster_session(sweep, address, plain=plain) as (cluster, listener),
     ):
         yield PhaseContext(sweep, cluster, listener)
+
+
+def _answer_warnings(sweep: Sweep) -> Iterable[str]:
+    """What cannot be used of the answers of annotators."""
+    surveys = [preparation.preparation.survey for preparation in sweep.preparations.values()]
+    return dict.fromkeys(text for survey in surveys if survey is not None for text in survey.messages())
 
 
 def _started(monitor: Monitor, detail: str, warnings: Iterable[str]) -> None:

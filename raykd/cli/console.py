@@ -25,8 +25,8 @@ class _RedactingConsole(Console):
 
 
 # No markup: what users name (tags, files, sweeps) may look like it.
-stdout = _RedactingConsole(markup=False)
-stderr = _RedactingConsole(stderr=True, markup=False)
+stdout = _RedactingConsole(markup=False, emoji=False)
+stderr = _RedactingConsole(stderr=True, markup=False, emoji=False)
 
 # Without a terminal, as in a job's log, there is one line per phase every few seconds.
 SECONDS_BETWEEN_LINES = 5.0

@@ -37,6 +37,7 @@ from raykd.sweep.limits import (
     refuse_unmeetable_constraints,
     trials_within_budget,
 )
+from raykd.sweep.phases.annotate import questions
 from raykd.sweep.phases.costs import cost_of_runs, known_costs, measure_costs
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.sweep import Sweep
@@ -67,7 +68,8 @@ def plan(
         *(("int8", "torch") if all_ else ()),
         *(("gpu",) if trains_on_gpus(sweep) else ()),
     ]
-    with cluster_session(sweep, address, idle=lambda: known_costs(sweep, runtimes)) as (cluster, listener):
+    with cluster_session(sweep, address, idle=lambda: known_costs(sweep, runtimes), ask=False) as session:
+        cluster, listener = session
         at_once = preflight(sweep.file.resources, cluster).students
         if sweep.timed_on is None:
             measure_costs(sweep, cluster, listener, runtimes)
@@ -82,6 +84,7 @@ def plan(
     for line in (
         *sweep.preparation.corpus.report.pos_messages(),
         *_vocabularies(sweep),
+        *_answers(sweep),
         *_features(sweep, expected),
         *_signals(estimated),
         *_live(sweep),
@@ -183,6 +186,22 @@ def _vocabularies(sweep: Sweep) -> Iterator[str]:
         )
         unknown = f"{100 * unknown_share(pieces, test):.2f} % of the test's pieces are unknown"
         yield f"vocabulary: {pruning} {' … '.join(dict.fromkeys((saved[0], saved[-1])))}; {unknown}"
+
+
+def _answers(sweep: Sweep) -> Iterator[str]:
+    """Yield a line on the missing answers of every annotator that is asked."""
+    for question in questions(sweep):
+        annotator, texts = question.annotator, len(question.texts)
+        parts = ", ".join(f"{part} {number:,}" for part, number in question.counts.items() if number)
+        line = f"answers: {pluralise(texts, 'text')} to ask {annotator.title} about"
+        if texts:
+            line += f" (sentences: {parts})"
+            if annotator.texts_per_minute is not None:
+                line += f", in at least {duration(60 * texts / annotator.texts_per_minute)}"
+            if annotator.cost_per_1000_texts is not None:
+                price = annotator.cost_per_1000_texts
+                line += f", for {texts * price / 1000:,.2f} at {price:g} for 1,000"
+        yield line
 
 
 def _features(sweep: Sweep, expected: Forecast) -> Iterator[str]:

@@ -59,12 +59,16 @@ def transfer_plan(
 
 def _task(storage: Storage, teacher: PlannedTeacher, needs: Sequence[Need]) -> PrecomputeTask:
     needs = storable_needs(teacher.config, needs)
-    # A teacher's id is known before it is trained; its weights only after.
+    # A teacher's id is known before it is trained; its weights only after. Of an annotator, the number of samples of a
+    # text may grow with further answers: shards with fewer do not fit to the others.
     result = find_result(storage, teacher.run)
+    weights = result.weights_sha256 if result else ""
+    if teacher.samples and result:
+        weights += f" {teacher.samples} samples"
     tag_set = cached_corpus(storage.uri, teacher.run.corpus_id).tag_set
     handle = TeacherHandle(
         storage.uri, teacher.run.id, LOADER, teacher.sizes(len(tag_set), needs),
-        weights_sha256=result.weights_sha256 if result else "", offers=teacher.config.offers,
+        weights_sha256=weights, offers=teacher.config.offers,
         unit=TASKS[teacher.run.task].unit, signals_id=teacher_signals_id(teacher.run), decoding=teacher.run.decoding,
         legal=legal_transitions(teacher.run, tag_set),
     )  # fmt: skip

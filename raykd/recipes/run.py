@@ -121,7 +121,9 @@ class Run:
         model = {key: value for key, value in self.model.items() if key not in WITHOUT_EFFECT}
         if model.get("checksum"):
             # An existing checkpoint is identified by the content of its files, wherever they are.
-            del model["path"], fields["vocabulary_id"]
+            # An annotator that is asked has a stated version instead.
+            model.pop("path", None)
+            del fields["vocabulary_id"]
             if isinstance(model.get("vocabulary"), dict):
                 model["vocabulary"] = {
                     key: value for key, value in model["vocabulary"].items() if key != "path"

@@ -252,7 +252,8 @@ def _check_encoder(storage: Storage, part: str, names: Names) -> Iterator[Damage
 def _check_answers(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
     folder = storage.child(ANSWERS, part)
     for below in (name.removeprefix(f"{part}/") for name in names):
-        read = partial(folder.read_json, below) if below == ANNOTATOR else partial(read_batch, folder, below)
+        is_json = below in (ANNOTATOR, LEASE)
+        read = partial(folder.read_json, below) if is_json else partial(read_batch, folder, below)
         yield from _damage_of_read(
             read, f"{ANSWERS}/{part}/{below}", "its answers are read, or asked for, again"
         )

@@ -16,6 +16,7 @@ from raykd.spec import Document, covering_trees
 from raykd.storage.store import Storage
 from raykd.sweep.spec import SweepFile, plain_sweep
 from raykd.sweep.sweep_faults import leaves
+from raykd.teachers import AskedAnnotator
 
 
 def check_named_files(document: Document) -> list[str]:
@@ -39,6 +40,8 @@ def check_named_files(document: Document) -> list[str]:
         for part in _parts((recipe.teachers, *seeds)):
             try:
                 part.refuse_unreadable(recipe.corpus.languages)
+                if isinstance(part, AskedAnnotator):
+                    part.find_source(source_folders(document))
             except MissingError as error:
                 notes |= dict.fromkeys(f"{fault.path}: {error}" for fault in _faults_at(document, error))
             except StoreError as error:
@@ -47,6 +50,15 @@ def check_named_files(document: Document) -> list[str]:
     if faults:
         raise SpecError(document.ordered(faults))
     return list(notes)
+
+
+def source_folders(document: Document) -> list[Path]:
+    """Return the folders in which Python files of a sweep file are looked for: its own, and the present one.
+
+    Args:
+        document: The sweep file.
+    """
+    return list(dict.fromkeys([Path(document.file).absolute().parent, Path.cwd()]))
 
 
 @contextmanager

@@ -59,6 +59,10 @@ class Sweep:
         """The alternatives of corpus and teachers, in the store."""
         return self.settings.prepared
 
+    def prepare_again(self) -> None:
+        """Forget the alternatives: further answers of an annotator change which texts it has labelled."""
+        self.settings = Settings(self.storage, self.document.tree)
+
     @property
     def preparation(self) -> Preparation:
         """The first alternative with the largest corpus."""

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from raykd.teachers.annotations import AnnotationsTeacher
 from raykd.teachers.annotator_config import AnnotatorTeacher
+from raykd.teachers.asked_annotator import AskedAnnotator
 from raykd.teachers.biaffine_ner import BiaffineNERTeacher
 from raykd.teachers.biaffine_parser import BiaffineParserTeacher, SecondOrderParserTeacher
 from raykd.teachers.bilstm_crf import BiLSTMCRFTeacher, BiLSTMMaxEntTeacher
@@ -19,6 +20,8 @@ from raykd.teachers.hf_seq2seq import HFSeq2SeqTeacher
 from raykd.teachers.hf_sequence_classifier import HFSequenceClassifierTeacher
 from raykd.teachers.hf_token_classifier import HFTokenClassifierTeacher
 from raykd.teachers.none import NoTeacher
+from raykd.teachers.python_function import PythonTeacher
+from raykd.teachers.spacy_pipeline import SpacyTeacher
 from raykd.teachers.teacher_config import Teacher
 
 KINDS: tuple[type[Teacher], ...] = (
@@ -32,6 +35,8 @@ KINDS: tuple[type[Teacher], ...] = (
     HFMaskedLMTeacher,
     HFSeq2SeqTeacher,
     AnnotationsTeacher,
+    PythonTeacher,
+    SpacyTeacher,
     NoTeacher,
 )
 
@@ -48,6 +53,7 @@ __all__ = [
     "TEACHERS",
     "AnnotationsTeacher",
     "AnnotatorTeacher",
+    "AskedAnnotator",
     "BiLSTMCRFTeacher",
     "BiLSTMMaxEntTeacher",
     "BiaffineNERTeacher",
@@ -57,7 +63,9 @@ __all__ = [
     "HFSequenceClassifierTeacher",
     "HFTokenClassifierTeacher",
     "NoTeacher",
+    "PythonTeacher",
     "SecondOrderParserTeacher",
+    "SpacyTeacher",
     "Teacher",
     "TeacherConfig",
 ]

@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from raykd.corpora.answers.files import RawAnswer, answer_files, files_checksum, read_answer_file
 from raykd.corpora.source import Pattern
+from raykd.identity import PlainObject
 from raykd.teachers.annotator_config import AnnotatorTeacher
 
 
@@ -42,7 +43,12 @@ class AnnotationsTeacher(AnnotatorTeacher):
         """Return the configuration with the checksum of the files: the identity of the answers."""
         return self.model_copy(update={"checksum": files_checksum(self.files)})
 
-    @override
+    @property
+    def description(self) -> PlainObject:
+        """The annotator in plain data, kept beside its answers."""
+        return self.model_dump(mode="json", include={"kind", "checksum"})
+
     def given_answers(self) -> Iterator[RawAnswer]:
+        """Yield the answers of the files."""
         for name in self.files:
             yield from read_answer_file(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -10,12 +10,10 @@ from typing_extensions import override
 
 from raykd.corpora.answers import AnswerReading, LabelNames
 from raykd.corpora.answers.answer_records import Form
-from raykd.corpora.answers.files import RawAnswer
 from raykd.corpora.answers.mentions import Repeat
 from raykd.corpora.span_offsets import Offsets
 from raykd.corpora.vocabulary_config import WordConfig
 from raykd.forms import FLAT, SPANS, LabelForm
-from raykd.identity import PlainObject
 from raykd.layers.optimisation import TrainingConfig
 from raykd.needs import SAMPLES
 from raykd.teachers.teacher_config import Teacher
@@ -84,15 +82,6 @@ class AnnotatorTeacher(Teacher):
     def answers_id(self) -> str:
         """Identity under which its answers are stored."""
         return f"answers-{self.checksum}"
-
-    @property
-    def description(self) -> PlainObject:
-        """The annotator in plain data, kept beside its answers."""
-        return self.model_dump(mode="json", include={"kind", "checksum"})
-
-    def given_answers(self) -> Iterator[RawAnswer]:
-        """Yield the answers that exist already, in files."""
-        yield from ()
 
     def reading(self, tag_set: TagSet, unit: Unit) -> AnswerReading:
         """Return the settings for reading its answers.

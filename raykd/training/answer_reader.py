@@ -7,6 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
+from heapq import nsmallest
 from itertools import chain, islice
 from typing import TYPE_CHECKING, cast
 
@@ -14,8 +16,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from raykd.corpora.answers import Answer, AnswerError, read_answer, record_text, text_key, visible_text
+from raykd.corpora.answers import (
+    Answer,
+    AnswerError,
+    AskedText,
+    read_answer,
+    record_text,
+    text_key,
+    visible_text,
+)
 from raykd.corpora.answers.labellings import NOTES, UnmappedError
+from raykd.corpora.answers.stored_answer import StoredAnswer
 from raykd.corpora.corpus import Corpus, write_corpus
 from raykd.corpora.sentence import Unit
 from raykd.errors import CorpusError, RunError
@@ -26,10 +37,9 @@ from raykd.progress import with_progress
 from raykd.recipes.run import Run, validate_plain
 from raykd.storage.store import Storage
 from raykd.tasks import TASKS
-from raykd.teachers import AnnotatorTeacher, TeacherConfig
+from raykd.teachers import AnnotationsTeacher, AnnotatorTeacher, AskedAnnotator, TeacherConfig
 from raykd.training.data import Part, sentence_languages
 from raykd.transfer.answer_store import (
-    StoredAnswer,
     batch_names,
     describe_annotator,
     has_all_answers,
@@ -43,6 +53,8 @@ if TYPE_CHECKING:
 BATCH = 5000
 """Answers of a file that are stored in one object."""
 MOST_EXAMPLES = 3
+TRAINING = ("train", "unlabelled")
+"""Parts whose sentences are training text: they need an answer."""
 _END_OF_SPAN = re.compile(r'(?<!\\)"[ES]-[^"]*":')
 """A key of a distribution that is a tag of BIOES, and none of IOB2."""
 FEWEST_VISIBLE = 8
@@ -189,12 +201,14 @@ class AnswerSurvey:
     """Counts of an annotator's answers to the texts of a corpus.
 
     Attributes:
-        usable: Part → mask of the sentences with a usable answer, bool [N].
-        counts: Part → answered, unusable and unanswered sentences.
+        usable: Part → mask of the sentences with a usable answer, or still to be asked about, bool [N].
+        counts: Part → answered, unusable and unanswered sentences; of an annotator that is asked, also those to ask
+            about, and those beyond `texts`.
         notes: Kind of note → number.
         reasons: Reason why answers are unusable → number.
         unmapped: Label that is none of the corpus → number of answers with it.
         examples: Kind of note, reason or label → an example.
+        to_ask: Key → text about which the annotator is still to be asked.
         doubled: Places of further answers to a text that say something else; the first counts.
         left_over: Stored answers about no text of the corpus.
         samples: Largest number of labellings of a text.
@@ -206,6 +220,7 @@ class AnswerSurvey:
     reasons: Counter[str] = field(default_factory=Counter)
     unmapped: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
+    to_ask: dict[bytes, AskedText] = field(default_factory=dict)
     doubled: Sequence[str] = ()
     left_over: int = 0
     samples: int = 0
@@ -216,10 +231,9 @@ class AnswerSurvey:
 
     def messages(self) -> list[str]:
         """Return sentences on the answers that cannot be used, or were changed."""
-        training = ("train", "unlabelled")
-        messages = []
+        messages = list[str]()
         for kind, words in (("unusable", "an unusable answer"), ("unanswered", "no answer")):
-            if count := self.total(kind, *training):
+            if count := self.total(kind, *TRAINING):
                 problem = f"{pluralise(count, 'training sentence')} with {words} left out"
                 messages.append(problem + (f" ({self._reasons_text()})" if kind == "unusable" else ""))
             if count := self.total(kind, "dev", "test"):
@@ -241,7 +255,7 @@ class AnswerSurvey:
         return "; ".join(f"{count} × {reason}" for reason, count in reasons[:MOST_EXAMPLES])
 
 
-def store_given_answers(storage: Storage, teacher: AnnotatorTeacher) -> None:
+def store_given_answers(storage: Storage, teacher: AnnotationsTeacher) -> None:
     """Store the answers that an annotator has in files, once.
 
     Args:
@@ -267,29 +281,45 @@ def survey_answers(storage: Storage, teacher: AnnotatorTeacher, corpus: Corpus) 
 
     Args:
         storage: The store.
-        teacher: The annotator, pinned.
+        teacher: The annotator.
         corpus: The corpus.
 
     Raises:
         CorpusError: Labels of the annotator are none of the corpus; `teachers.labels` names labels that are none.
         RunError: More answers are unusable than `most_unusable` allows, or the training text has none.
     """
-    reader = AnswerReader(storage, teacher, corpus.tag_set, corpus.unit)
+    pinned = teacher.pinned()
+    reader = AnswerReader(storage, pinned, corpus.tag_set, corpus.unit)
     if faults := reader.name_faults():
         raise CorpusError("teachers.labels", None, "; ".join(faults), "correct the names")
-    reader = _with_documents(storage, teacher, corpus, reader)
+    is_asked = isinstance(teacher, AskedAnnotator)
+    if not is_asked:
+        reader = _with_documents(storage, pinned, corpus, reader)
+    wanted = _wanted_keys(corpus, teacher.texts, teacher.texts_seed) if is_asked and teacher.texts else None
     survey, keys = AnswerSurvey(doubled=reader.doubled, samples=reader.samples), set[bytes]()
     for part, table in corpus.parts.items():
         survey.usable[part] = np.zeros(table.num_rows, bool)
         survey.counts[part] = Counter(answered=0, unusable=0, unanswered=0)
-        for row, words in enumerate(_sentences(table)):
-            keys.add(text_key(words))
-            kind = _survey_sentence(reader, words, survey)
+        for row, asked in enumerate(_asked_texts(table)):
+            keys.add(key := asked.key)
+            if wanted is not None and part in TRAINING and key not in wanted:
+                kind = "beyond"
+            elif is_asked and reader.find(asked.words) is None:
+                kind, survey.to_ask[key] = "to ask", asked
+            else:
+                kind = _survey_sentence(reader, asked.words, survey)
             survey.counts[part][kind] += 1
-            survey.usable[part][row] = kind == "answered"
-    survey.left_over = reader.left_over(keys)
+            survey.usable[part][row] = kind in ("answered", "to ask")
+    if not is_asked:  # an annotator that is asked has answers about texts of other corpora
+        survey.left_over = reader.left_over(keys)
     _refuse(teacher, corpus, survey)
     return survey
+
+
+def _wanted_keys(corpus: Corpus, texts: int, seed: int) -> set[bytes]:
+    """Return the first keys of the training text, in an order that depends on the seed and on each text alone."""
+    keys = {text_key(words) for part in TRAINING for words in _sentences(corpus.parts[part])}
+    return {*nsmallest(texts, keys, key=lambda key: sha256(f"{seed} ".encode() + key).digest())}
 
 
 def _survey_sentence(reader: AnswerReader, words: Sequence[str], survey: AnswerSurvey) -> str:
@@ -334,7 +364,7 @@ def _refuse(teacher: AnnotatorTeacher, corpus: Corpus, survey: AnswerSurvey) -> 
             f"{unusable:,} of {answered + unusable:,} answers cannot be used, more than teachers.most_unusable: "
             f"{teacher.most_unusable}. {examples}"
         )
-    if not survey.total("answered", "train", "unlabelled"):
+    if not survey.to_ask and not survey.total("answered", *TRAINING):
         raise RunError(
             "the annotator has no answer to any text of train and unlabelled; texts must have the same visible "
             "characters: compare the first of its texts with the first of the corpus"
@@ -349,7 +379,7 @@ def answered_corpus(corpus: Corpus, survey: AnswerSurvey, storage: Storage) -> t
         survey: Of its answers.
         storage: The store.
     """
-    masks = {part: survey.usable[part] for part in ("train", "unlabelled")}
+    masks = {part: survey.usable[part] for part in TRAINING}
     answered = corpus.select_rows(masks)
     return answered, write_corpus(answered, storage)
 
@@ -365,6 +395,15 @@ def _with_documents(
         return reader
     write_answers(storage, teacher.answers_id, len(batch_names(storage, teacher.answers_id)), pieces)
     return AnswerReader(storage, teacher, corpus.tag_set, corpus.unit)
+
+
+def _asked_texts(table: pa.Table) -> Iterator[AskedText]:
+    """Texts of the sentences, with the raw text of a source that has it."""
+    columns = ["tokens", "language", *(["text"] if "text" in table.column_names else [])]
+    for batch in with_progress(table.select(columns).to_batches()):
+        for row in batch.to_pylist():
+            words = tuple(row["tokens"])
+            yield AskedText(words, row.get("text") or " ".join(words), row["language"])
 
 
 def _sentences(table: pa.Table) -> Iterator[Sequence[str]]:

@@ -25,7 +25,7 @@ from raykd.redact import redact
 from raykd.signals import Need, Sizes
 from raykd.storage.store import Storage
 from raykd.students import Student
-from raykd.teachers import AnnotatorTeacher, Teacher
+from raykd.teachers import AnnotationsTeacher, AnnotatorTeacher, Teacher
 from raykd.training.answer_reader import AnswerSurvey, answered_corpus, store_given_answers, survey_answers
 from raykd.training.model_folder import teacher_signals_id
 from raykd.transfer import Text, signal_id
@@ -98,6 +98,7 @@ class Preparation:
     Attributes:
         texts: Languages → the text on which students of these languages are trained.
         survey: Counts of the answers, where the teacher is an annotator.
+        teacher: Configuration of the teachers, as it was written.
     """
 
     storage: Storage
@@ -108,6 +109,7 @@ class Preparation:
     """Languages → the corpus restricted to them, with its id; made when it is first needed."""
     texts: dict[tuple[str, ...], Text] = field(default_factory=dict, repr=False)
     survey: AnswerSurvey | None = None
+    teacher: Teacher | None = None
 
     @property
     def unlabelled(self) -> bool:
@@ -149,11 +151,11 @@ def prepare(recipe: Recipe, storage: Storage, read: ReadCorpus = read_corpus) ->
     recipe.task_entry.check(corpus, corpus_place(recipe))
     survey = None
     if isinstance(recipe.teachers, AnnotatorTeacher):
-        annotator = recipe.teachers.pinned()
-        store_given_answers(storage, annotator)
-        survey = survey_answers(storage, annotator, corpus)
+        if isinstance(recipe.teachers, AnnotationsTeacher):
+            store_given_answers(storage, recipe.teachers.pinned())
+        survey = survey_answers(storage, recipe.teachers, corpus)
         corpus, corpus_id = answered_corpus(corpus, survey, storage)
-    preparation = Preparation(storage, corpus, corpus_id, (), survey=survey)
+    preparation = Preparation(storage, corpus, corpus_id, (), survey=survey, teacher=recipe.teachers)
     return replace(preparation, teachers=tuple(_teachers(recipe, preparation, read)))
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import sha256
-from typing import NamedTuple
 
 import pyarrow as pa
 
+from raykd.corpora.answers.stored_answer import StoredAnswer
 from raykd.errors import StoreError
 from raykd.identity import PlainObject
 from raykd.storage.layout import ANNOTATOR, ANSWERS
@@ -27,28 +27,6 @@ _SCHEMA = pa.schema(
         "document": pa.binary(), "samples": pa.int32(),
     }
 )  # fmt: skip
-
-
-class StoredAnswer(NamedTuple):
-    """The answer about one text.
-
-    Attributes:
-        key: Key of the text (`text_key`).
-        answer: The raw answer with its text, as JSON.
-        problem: Reason why the annotator gave no answer; empty where it did.
-        origin: Place of the answer, for messages: file and line, or the number of a batch.
-        start: Visible characters of the answer's text before this one, where the answer is about a document.
-        document: Key of that document, whose answer stands for this one; empty for an answer of its own.
-        samples: Number of samples in the answer.
-    """
-
-    key: bytes
-    answer: str
-    problem: str = ""
-    origin: str = ""
-    start: int = 0
-    document: bytes = b""
-    samples: int = 1
 
 
 class Answers:
@@ -126,8 +104,8 @@ def has_all_answers(storage: Storage, annotator_id: str) -> bool:
         storage: The store.
         annotator_id: Identity of the annotator.
     """
-    described = storage.child(ANSWERS, annotator_id).find_json(ANNOTATOR)
-    return described is not None and set(described["batches"]) <= {*batch_names(storage, annotator_id)}
+    described = annotator_description(storage, annotator_id)
+    return bool(described) and set(described["batches"]) <= {*batch_names(storage, annotator_id)}
 
 
 def describe_annotator(storage: Storage, annotator_id: str, description: PlainObject) -> None:
@@ -140,6 +118,16 @@ def describe_annotator(storage: Storage, annotator_id: str, description: PlainOb
     """
     content = {**description, "batches": list(batch_names(storage, annotator_id))}
     storage.child(ANSWERS, annotator_id).write_json(ANNOTATOR, content)
+
+
+def annotator_description(storage: Storage, annotator_id: str) -> PlainObject:
+    """Return the stored description of an annotator; empty where nothing is stored.
+
+    Args:
+        storage: The store.
+        annotator_id: Identity of the annotator.
+    """
+    return storage.child(ANSWERS, annotator_id).find_json(ANNOTATOR) or {}
 
 
 def open_answers(storage: Storage, annotator_id: str) -> Answers:

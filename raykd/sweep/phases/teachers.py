@@ -11,6 +11,7 @@ from raykd.recipes.run import Run
 from raykd.sweep.phases.interface import Phase, PhaseContext
 from raykd.sweep.scheduler import RunList
 from raykd.training.execute import find_result, unfinished_runs, update_model_paths
+from raykd.training.model_folder import is_trained
 
 NamedRuns = Sequence[tuple[str, Run]]
 
@@ -50,8 +51,10 @@ class RunsPhase(Phase):
 
     @override
     def summary(self) -> str:
-        new = len(self.trained)
-        return f"{new} trained, {len(self.groups[0]) - new} found in the store"
+        trained = sum(is_trained(run) for _, run in self.trained)
+        evaluated = len(self.trained) - trained
+        counts = f"{trained} trained" + (f", {evaluated} evaluated" if evaluated else "")
+        return f"{counts}, {len(self.groups[0]) - len(self.trained)} found in the store"
 
 
 class Teachers(RunsPhase):
