@@ -28,6 +28,7 @@ from raykd.report.readable_numbers import share
 from raykd.spec import Frozen, check, covering_trees
 from raykd.storage.store import Storage
 from raykd.tasks import TASKS
+from raykd.training.teacher_labels import labels_of_config
 
 DEFAULTS = {name: field.default for name, field in BuiltinSource.model_fields.items()}
 
@@ -60,7 +61,10 @@ def show(file: SweepPath, set_: Overrides = None, variant: Variants = None, smal
     for warning in figures["warnings"]:
         warn(warning, stderr)
     try:
-        TASKS[config.task].check(corpus, str(file))
+        task = TASKS[config.task]
+        if labels := config.corpus.annotator_labels:
+            corpus = labels_of_config(corpus, labels, task)
+        task.check(corpus, str(file))
     except CorpusError as error:
         warn(error, stderr)
     stdout.print(

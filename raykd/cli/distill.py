@@ -19,7 +19,7 @@ from raykd.pluralise import pluralise
 from raykd.sweep.driver import run_phases, transfer_phases
 from raykd.sweep.phases.teachers import RunsPhase
 from raykd.sweep.sweep import Sweep
-from raykd.tasks import TASKS
+from raykd.tasks import find_task
 from raykd.training.execute import find_result
 
 
@@ -46,7 +46,7 @@ def distill(
     for name, run in runs:
         result = find_result(sweep.storage, run)
         if result is not None:
-            scored = Teacher(name, result.scores, score_label=TASKS[run.task].score_label)
+            scored = Teacher(name, result.scores, score_label=find_task(run.task).score_label)
             stdout.print(f"{name}: {format_scores(scored)}, best epoch {result.best_epoch + 1}")
     stdout.print(
         f"distill: {pluralise(len(runs), 'run')} in {sweep.storage.child('runs').address}. "

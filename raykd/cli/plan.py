@@ -42,7 +42,7 @@ from raykd.sweep.phases.costs import cost_of_runs, known_costs, measure_costs
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.worker_efficiency import EFFICIENT, worker_efficiencies
-from raykd.tasks import TASKS
+from raykd.tasks import find_task
 from raykd.training.data import cached_corpus
 from raykd.training.execute import find_result
 from raykd.training.model_folder import is_trained, model_config
@@ -233,7 +233,7 @@ def _live(sweep: Sweep) -> Iterator[str]:
         for teacher in preparation.preparation.teachers if names else ():
             batch = labelling_ms(sweep, teacher.run)
             # The time is that of generating trees; in the training step their steps are given.
-            about = "at most" if TASKS[teacher.run.task].form.generates else "about"
+            about = "at most" if find_task(teacher.run.task).form.generates else "about"
             yield (
                 f"in the training step: {names}: {teacher.name} reads each batch, {about} {batch:.0f} ms for 32 "
                 "sentences; nothing of it is stored"

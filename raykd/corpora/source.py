@@ -187,6 +187,11 @@ class SourceConfig(Frozen):
         return self.split is not None and (part == "dev" or self.split.test > 0)
 
     @property
+    def annotator_labels(self) -> tuple[str, ...]:
+        """Labels that an annotator gives to sentences without gold labels; empty where there are gold labels."""
+        return ()
+
+    @property
     def has_text(self) -> bool:
         """True if the settings ask for text without tags."""
         return bool(getattr(self, "unlabelled", None) or self.unlabelled_languages)

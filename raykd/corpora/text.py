@@ -8,11 +8,12 @@ from itertools import accumulate, takewhile
 from typing import Annotated, Literal
 
 from pydantic import Field
+from typing_extensions import override
 
 from raykd.corpora.guess import FALLBACK, Guess, Head
 from raykd.corpora.plain_text import parse_documents, parse_sentences
 from raykd.corpora.sentence import Faulty, Sentence
-from raykd.corpora.source import TextConfig, for_language
+from raykd.corpora.source import Name, TextConfig, for_language
 
 Form = Literal["sentences", "documents"]
 END = ".!?…。！？।\"'”»)"
@@ -27,10 +28,22 @@ class TextSource(TextConfig):
     form: Form | dict[str, Form] = "sentences"
     """`sentences`: a sentence per line. `documents`: empty lines between paragraphs, which are split into sentences
     (needs the package sentencex, `pip install sentencex`)."""
-
+    labels: tuple[Name, ...] = ()
+    """The labels that your annotator gives, where there are no gold ones: types of spans such as PER, tags, or classes
+    of sentences. Its own labels of dev and test then stand in for gold labels, and every score is called agreement."""
     max_characters: Annotated[int, Field(ge=1)] | None = None
     """Maximum number of characters read from a sentence: as many words as fit, at least one (Soltan et al. 2021,
     §3.1: 256); null: no limit."""
+
+    @property
+    @override
+    def annotator_labels(self) -> tuple[str, ...]:
+        return self.labels
+
+    @property
+    @override
+    def has_text(self) -> bool:
+        return bool(self.labels) or super().has_text
 
 
 def parse(

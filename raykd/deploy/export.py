@@ -44,6 +44,7 @@ from raykd.serving import labeller
 from raykd.storage.layout import LABELS, MODEL, RESULT, VOCABULARY, WEIGHTS
 from raykd.storage.store import Storage
 from raykd.structures import Chain, kbest
+from raykd.tasks import find_task
 from raykd.training.data import cached_corpus, sentence_languages
 from raykd.training.evaluate import Decode, evaluation_batches, predict
 from raykd.training.label_sets import legal_as_json
@@ -166,15 +167,18 @@ def export_run(
     run = folder.read_json(MODEL, Run.from_plain)
     result = folder.read_json(RESULT, RunResult.from_plain)
     corpus = None if store is None else _corpus(store, run)
-    splitting = measure_splitting(tagger.task, None if corpus is None else corpus.parts["train"], split)
+    splitting = measure_splitting(tagger.task, None if corpus is None else _training_text(corpus), split)
     report_progress(0.1, "writing the ONNX files")
     files = onnx_files(tagger.model)
     sessions = {ONNX: Session(files.float32), ONNX_INT8: Session(files.int8)}
     table = None if corpus is None else _comparison_sentences(corpus)
+    score_label = find_task(run.task).score_label
     try:
         with part_of_work(0.4, 1.0, "comparing the files with the model"):
             agreement = (
-                None if corpus is None or table is None else _compare(tagger, sessions, corpus, *table)
+                None
+                if corpus is None or table is None
+                else _compare(tagger, sessions, corpus, *table, score_label=score_label)
             )
     except ExportError as error:
         raise ExportError(f"{run.id}: {error}") from error
@@ -238,6 +242,12 @@ def _comparison_sentences(corpus: Corpus) -> tuple[str, pa.Table] | None:
     return None
 
 
+def _training_text(corpus: Corpus) -> pa.Table:
+    """Labelled training sentences; without any, as without gold labels, the unlabelled ones."""
+    train, unlabelled = corpus.parts["train"], corpus.parts["unlabelled"]
+    return train if train.num_rows else unlabelled
+
+
 def _find_tokenizer(tagger: Tagger, words: Sequence[str]) -> str:
     """Return `own` if the labeller splits `words` as in training, else `package`, for the package `tokenizers`."""
     pieces = tagger.vocabulary.pieces
@@ -256,7 +266,13 @@ def _find_tokenizer(tagger: Tagger, words: Sequence[str]) -> str:
 
 
 def _compare(
-    tagger: Tagger, sessions: Mapping[str, Session], corpus: Corpus, part: str, whole_table: pa.Table
+    tagger: Tagger,
+    sessions: Mapping[str, Session],
+    corpus: Corpus,
+    part: str,
+    whole_table: pa.Table,
+    *,
+    score_label: str,
 ) -> Agreement | None:
     table, limit = whole_table, tagger.model.piece_limit
     if limit is not None:
@@ -291,7 +307,7 @@ def _compare(
         differing={name: _count_differences(model_labels, paths) for name, paths in file_labels.items()},
         tied=tied,
         scores={name: score(answer) for name, answer in answers.items()},
-        score_label=task.score_label,
+        score_label=score_label,
     )
 
 
@@ -357,7 +373,7 @@ def _run_and_files(
 ) -> dict[str, Any]:
     return {
         "run": run.id,
-        "task": run.task,
+        "task": tagger.task.name,
         "unit": tagger.task.unit,
         "pairs": tagger.task.reads_pairs,
         "languages": _languages(result),

@@ -28,7 +28,7 @@ from raykd.recipes.run import Run
 from raykd.recipes.signal_needs import storable_needs
 from raykd.signals import Need
 from raykd.storage.store import Storage
-from raykd.tasks import TASKS
+from raykd.tasks import find_task
 from raykd.training.data import cached_corpus
 from raykd.training.execute import find_result
 from raykd.training.model_folder import legal_transitions, teacher_signals_id
@@ -69,8 +69,8 @@ def _task(storage: Storage, teacher: PlannedTeacher, needs: Sequence[Need]) -> P
     handle = TeacherHandle(
         storage.uri, teacher.run.id, LOADER, teacher.sizes(len(tag_set), needs),
         weights_sha256=weights, offers=teacher.config.offers,
-        unit=TASKS[teacher.run.task].unit, signals_id=teacher_signals_id(teacher.run), decoding=teacher.run.decoding,
-        legal=legal_transitions(teacher.run, tag_set),
+        unit=find_task(teacher.run.task).unit, signals_id=teacher_signals_id(teacher.run),
+        decoding=teacher.run.decoding, legal=legal_transitions(teacher.run, tag_set),
     )  # fmt: skip
     return PrecomputeTask(handle, teacher.text, needs)
 

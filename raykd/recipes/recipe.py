@@ -162,8 +162,9 @@ class Recipe(Frozen):
 
     @property
     def task_entry(self) -> Task:
-        """The task's entry in the task table."""
-        return TASKS[self.task]
+        """The task's entry in the task table; without gold labels the score is called agreement."""
+        task = TASKS[self.task]
+        return task.without_gold if self.corpus.annotator_labels else task
 
 
 def stage_text(stage: Stage, *, unlabelled: bool) -> str:

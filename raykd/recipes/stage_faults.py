@@ -48,6 +48,13 @@ def stage_faults(recipe: Recipe, stage: Stage, stage_path: KeyPath) -> list[tupl
         decoders = ", ".join(f"{section}: {model.decoder}" for section, model in models.items())
         message = f"{stage.objective.kind!r} is between MaxEnt models, got {decoders}; use 'structural'"
         faults.append((kind_path, message))
+    parts = stage.objective.parts if isinstance(stage.objective, Mix) else ()
+    reads_gold = any(
+        objective.text == "labelled" for objective in (stage.objective, *(p.objective for p in parts))
+    )
+    if recipe.corpus.annotator_labels and reads_gold:
+        hint = "use 'top_1', which learns the teacher's labels"
+        faults.append((kind_path, f"the corpus has no gold labels, which 'gold' reads; {hint}"))
     faults += _text_faults(recipe, stage, stage_path)
     faults += _schedule_faults(recipe, stage, stage_path)
     if not stage.objective.reads_scores and stage.layers == ("head",):

@@ -8,7 +8,8 @@ from typing import Any
 
 from raykd.corpora import SOURCES
 from raykd.corpora.predicted_pos import predicted_pos_config
-from raykd.forms import PIECES, SPANS, STEPS, TREE, UTTERANCES, LabelForm
+from raykd.corpora.text import TextSource
+from raykd.forms import FLAT, PIECES, SPANS, STEPS, TREE, UTTERANCES, LabelForm
 from raykd.forms.tree.codes import READ_POS
 from raykd.layers.model_config import ModelConfig
 from raykd.recipes.recipe import Recipe, stage_objective
@@ -57,7 +58,12 @@ OTHER_FORM_PREDICTED: Mapping[tuple[str, LabelForm], str] = MappingProxyType(
 
 def task_faults(recipe: Recipe) -> Faults:
     """Return (key path, message) for each mismatch between the task and the corpus, the teachers or the student."""
-    faults = [*_corpus_faults(recipe), *_unit_faults(recipe), *_transition_faults(recipe)]
+    faults = [
+        *_corpus_faults(recipe),
+        *_gold_faults(recipe),
+        *_unit_faults(recipe),
+        *_transition_faults(recipe),
+    ]
     for section in TABLES:
         faults += _form_faults(recipe, section)
     if recipe.task_entry.form == TREE:
@@ -70,7 +76,7 @@ def task_faults(recipe: Recipe) -> Faults:
 def _corpus_faults(recipe: Recipe) -> Faults:
     """Corpora with labels of the wrong form or unit for the task, or with pairs of texts where the task has none."""
     task, corpus, faults = recipe.task_entry, recipe.corpus, []
-    if corpus.unit != task.unit:
+    if corpus.unit != task.unit and not corpus.annotator_labels:
         message = f"source {corpus.source!r} has one label per {corpus.unit}"
         hint = (
             "set task: classification"
@@ -86,6 +92,27 @@ def _corpus_faults(recipe: Recipe) -> Faults:
         message = f"task {recipe.task!r} predicts trees; set corpus.tag: tree"
         faults.append((("corpus", "tag"), message))
     return faults if task.form in corpus.forms else [*faults, _utterance_fault(recipe)]
+
+
+def _gold_faults(recipe: Recipe) -> Faults:
+    """Text without labels, and settings that need gold labels where an annotator's own stand in for them."""
+    task, corpus = recipe.task_entry, recipe.corpus
+    if task.form == PIECES:
+        return [(("corpus", "labels"), "pretraining needs no labels")] if corpus.annotator_labels else []
+    if not corpus.annotator_labels:
+        if not isinstance(corpus, TextSource):
+            return []
+        hint = "name those that your annotator gives in corpus.labels, or read labelled files"
+        return [
+            (("corpus", "source"), f"source 'text' has no labels, which task {recipe.task!r} needs; {hint}")
+        ]
+    faults = list[tuple[KeyPath, str]]()
+    if not recipe.teachers.gives_answers:
+        message = "corpus.labels: without gold labels the teacher must be an annotator"
+        faults.append((("teachers", "kind"), f"{message}; use 'annotations', 'python' or 'spacy'"))
+    if not task.form.labels_text or task.form not in (FLAT, SPANS):
+        faults.append((("task",), f"task {recipe.task!r} has no annotators; leave out corpus.labels"))
+    return faults
 
 
 def _pair_fault(recipe: Recipe) -> tuple[KeyPath, str]:

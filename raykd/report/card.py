@@ -21,7 +21,7 @@ from raykd.recipes.card_config import CardConfig
 from raykd.recipes.run import Run, objective_name
 from raykd.report.markdown import markdown_table
 from raykd.report.readable_numbers import FORMS, gain, in_words, percent, size, spread
-from raykd.tasks import TASKS
+from raykd.tasks import find_task
 
 PIPELINES = {"word": "token-classification", "sentence": "text-classification"}
 """Labelled unit → Hugging Face's name of the task."""
@@ -91,7 +91,7 @@ def trial_card(
 
 def _metadata(exported: Export, stated: CardConfig, origin: Origin | None) -> Iterator[tuple[str, Any]]:
     # Values are written as JSON, which is valid YAML: readers of YAML 1.1 would take the language `no` for false.
-    run, task = exported.run, TASKS[exported.run.task]
+    run, task = exported.run, find_task(exported.run.task)
     # Hugging Face takes codes of two or three letters.
     if languages := [code for code in _languages(exported) if re.fullmatch("[a-z]{2,3}", code)]:
         yield "language", languages
@@ -99,7 +99,7 @@ def _metadata(exported: Export, stated: CardConfig, origin: Origin | None) -> It
     yield "library_name", "raykd"
     yield "pipeline_tag", PIPELINES[task.unit]
     method = ["knowledge-distillation"] if run.sources else []
-    yield "tags", ["raykd", "onnx", run.task, *method]
+    yield "tags", ["raykd", "onnx", task.with_gold, *method]
     if stated.datasets:
         yield "datasets", list(stated.datasets)
     yield "metrics", [task.score_name]
@@ -113,7 +113,7 @@ def _metadata(exported: Export, stated: CardConfig, origin: Origin | None) -> It
         for language, value in _by_language(exported.result.scores, "test").items()
     ]
     result = {
-        "task": {"type": PIPELINES[task.unit], "name": run.task},
+        "task": {"type": PIPELINES[task.unit], "name": task.with_gold},
         "dataset": {"type": data, "name": data, "split": "test"},
         "metrics": values,
     }
@@ -139,7 +139,7 @@ def _title(exported: Export, origin: Origin | None) -> str:
 
 
 def _summary(exported: Export, origin: Origin | None) -> str:
-    run, task = exported.run, TASKS[exported.run.task]
+    run, task = exported.run, find_task(exported.run.task)
     kind = f"{run.model['kind']} {run.role}"
     sweep = "" if origin is None else f" It is trial {origin.trial.number} of the sweep {origin.sweep}."
     label = "labels each text" if task.unit == "sentence" else "labels words"
@@ -147,14 +147,16 @@ def _summary(exported: Export, origin: Origin | None) -> str:
     if exported.trees is not None:
         label = "finds the head of each word and its relation"
     languages = ", ".join(_languages(exported))
-    return f"A {kind} that {label} ({run.task}) in {languages or 'text'}, made by raykd.{sweep}"
+    return f"A {kind} that {label} ({task.with_gold}) in {languages or 'text'}, made by raykd.{sweep}"
 
 
 def _figures(exported: Export, origin: Origin | None) -> Iterator[str]:
     yield from _score_table(exported, origin)
     yield f"In percent. Dev selected the {exported.run.role}, test is only reported."
+    if not find_task(exported.run.task).has_gold:
+        yield "There are no gold labels: agreement is with the labels that the teacher gives to these texts itself."
     if origin is not None:
-        yield from _trial_lines(origin, TASKS[exported.run.task].score_label)
+        yield from _trial_lines(origin, find_task(exported.run.task).score_label)
     yield ""
     yield from _cost_table(exported, origin)
     if exported.agreement is not None:
@@ -163,7 +165,7 @@ def _figures(exported: Export, origin: Origin | None) -> Iterator[str]:
 
 def _score_table(exported: Export, origin: Origin | None) -> list[str]:
     """Scores by language: the model's, each teacher's, and those of the twin on labels alone."""
-    task = TASKS[exported.run.task]
+    task = find_task(exported.run.task)
     scores_of: dict[str, Scores] = {"": exported.result.scores}
     if origin is not None:
         scores_of |= {f"teacher {teacher.name} ": teacher.scores for teacher in origin.teachers}
@@ -286,7 +288,7 @@ def _shown_settings(run: Run) -> list[tuple[str, Any]]:
 
 def _use(exported: Export) -> Iterator[str]:
     call = 'label("Ada Lovelace lives in London.")'
-    if TASKS[exported.run.task].reads_pairs:
+    if find_task(exported.run.task).reads_pairs:
         call = 'label("It rains.\\tThe streets are wet.")'
     if exported.trees is not None:
         pos = "" if exported.trees.pos is None else ', pos=[["PRON", "VERB"]]'

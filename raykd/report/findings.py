@@ -22,6 +22,7 @@ from raykd.report.labels_alone import (
     teacher_weakness,
 )
 from raykd.report.readable_numbers import costs_in_words, gain, percent, share
+from raykd.tasks.task import AGREEMENT_LABEL
 
 FEW = 300
 """Number of dev labels (spans, words or sentences) below which a handful of them moves the score by a point."""
@@ -159,6 +160,7 @@ def findings(
         *_student_findings(rows, teachers, label),
         *_baseline_findings(rows),
         *_dev_findings(dev_labels, label),
+        *_agreement_findings(label),
     ]
 
 
@@ -226,6 +228,14 @@ def _finding_on(trials: Iterable[Trial], text: str, *, blocks: bool = False) -> 
     """Zero or one finding on a group of trials."""
     numbers = tuple(sorted(trial.number for trial in trials))
     return [Finding(text, numbers, blocks)] if numbers else []
+
+
+def _agreement_findings(label: str) -> Iterable[Finding]:
+    if label == AGREEMENT_LABEL:
+        yield Finding(
+            "agreement is with the teacher's own labels of dev and test, as there are no gold ones; the teacher's is "
+            "that of one of its answers with the others: 100 where it has one answer, and no ceiling for students"
+        )
 
 
 def _dev_findings(labels: int | None, label: str) -> Iterable[Finding]:

@@ -19,7 +19,7 @@ from raykd.sweep.outcome import complete_trial, flatten_settings, seed_paths, wi
 from raykd.sweep.records import Record, Suggestion
 from raykd.sweep.settings import Setting
 from raykd.sweep.spec import FREE
-from raykd.tasks import TASKS
+from raykd.tasks import find_task
 from raykd.training.checkpoint import reported_epochs
 
 Resolve = Callable[[PlainObject], Setting]
@@ -39,7 +39,7 @@ class RunList:
     def __init__(self, runs: Sequence[tuple[str, Run]], phase: str, listener: Listener):
         self._todo, self._phase, self._listener = list(runs), phase, listener
         self._runs = {run.id: (name, run) for name, run in runs}
-        self._metric = TASKS[runs[0][1].task].score_label if runs else ""
+        self._metric = find_task(runs[0][1].task).score_label if runs else ""
         self.failed: dict[str, str] = {}
         """Name of a failed run → reason."""
 

@@ -15,7 +15,7 @@ from raykd.tasks.pairs import PAIRS
 from raykd.tasks.parsing import PARSING
 from raykd.tasks.pos import POS
 from raykd.tasks.semantic_parsing import SEMANTIC_PARSING
-from raykd.tasks.task import Task
+from raykd.tasks.task import AGREEMENT, Task
 
 TASKS: Mapping[str, Task] = MappingProxyType(
     {
@@ -34,4 +34,18 @@ TASKS: Mapping[str, Task] = MappingProxyType(
     }
 )
 
-__all__ = ["TASKS", "Task"]
+
+def find_task(name: str) -> Task:
+    """Return the task of a run: an entry of the table, or its form without gold labels (`ner_agreement`).
+
+    Args:
+        name: Name of the task.
+
+    Raises:
+        KeyError: There is no such task.
+    """
+    task = TASKS[name.removesuffix(AGREEMENT)]
+    return task.without_gold if name.endswith(AGREEMENT) else task
+
+
+__all__ = ["TASKS", "Task", "find_task"]

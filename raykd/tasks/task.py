@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from raykd.errors import CorpusError
@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from raykd.forms import TagSet
     from raykd.forms.targets import TargetColumn
     from raykd.metrics.languages import Metric
+
+
+AGREEMENT = "_agreement"
+"""Ending of the names of tasks without gold labels."""
+AGREEMENT_LABEL = "agreement"
+"""Name of their score."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +46,27 @@ class Task:
     """From a gold labelling to a mask of the words that the metric counts, bool [T]; None: it counts all of them."""
     pos: str = ""
     """Part of speech whose words the metric leaves out, so that the corpus must have it; empty: none."""
+
+    @property
+    def with_gold(self) -> str:
+        """Name of the task where there are gold labels."""
+        return self.name.removesuffix(AGREEMENT)
+
+    @property
+    def has_gold(self) -> bool:
+        """False if the labels of dev and test are a teacher's own."""
+        return self.name == self.with_gold
+
+    @property
+    def without_gold(self) -> Task:
+        """The task where a teacher's own labels stand in for gold labels, so that the score is its agreement."""
+        return replace(
+            self,
+            name=self.with_gold + AGREEMENT,
+            score_name=AGREEMENT_LABEL,
+            score_label=AGREEMENT_LABEL,
+            other_metrics={},
+        )
 
     @property
     def unit(self) -> Literal["word", "sentence"]:

@@ -36,7 +36,7 @@ from raykd.pluralise import pluralise
 from raykd.progress import with_progress
 from raykd.recipes.run import Run, validate_plain
 from raykd.storage.store import Storage
-from raykd.tasks import TASKS
+from raykd.tasks import find_task
 from raykd.teachers import AnnotationsTeacher, AnnotatorTeacher, AskedAnnotator, TeacherConfig
 from raykd.training.data import Part, sentence_languages
 from raykd.transfer.answer_store import (
@@ -163,6 +163,24 @@ class AnswerReader:
         except AnswerError:
             return None
 
+    def find_draws(self, words: Sequence[str]) -> tuple[EncodedAnswer, int] | None:
+        """Return the usable labellings of a sentence, with the number of samples that they were merged from.
+
+        Args:
+            words: Words of the sentence.
+
+        Returns:
+            None where there is no usable labelling.
+        """
+        stored = self.find(words)
+        try:
+            read = None if stored is None else self.read(words, stored)
+        except AnswerError:
+            return None
+        if stored is None or read is None or not read[1].paths:
+            return None
+        return read[1], stored.samples - len(read[0].unusable)
+
     def encode(self, sentences: Sequence[Sequence[str]]) -> AnsweredText:
         """Return the answers about sentences, all of which have a usable one.
 
@@ -193,7 +211,7 @@ def answer_reader(storage: Storage, run: Run, tag_set: TagSet) -> AnswerReader |
     teacher = validate_plain(TeacherConfig, run.model)
     if not isinstance(teacher, AnnotatorTeacher):
         return None
-    return AnswerReader(storage, teacher, tag_set, TASKS[run.task].unit)
+    return AnswerReader(storage, teacher, tag_set, find_task(run.task).unit)
 
 
 @dataclass
@@ -421,7 +439,7 @@ def answered_part(corpus: Corpus, run: Run, part: str, reader: AnswerReader) -> 
         part: Name of the part.
         reader: Of its answers.
     """
-    form, table = TASKS[run.task].form, corpus.parts[part]
+    form, table = find_task(run.task).form, corpus.parts[part]
     answers = [reader.find_usable(words) for words in _sentences(table)]
     answered = table.filter(pa.array([answer is not None for answer in answers], pa.bool_()))
     lengths = pc.call_function("list_value_length", [answered["tokens"]]).to_pylist()

@@ -30,7 +30,7 @@ from raykd.recipes.stored_vocabulary import open_vocabulary
 from raykd.signals import Need, TeacherBatch
 from raykd.storage.store import Storage
 from raykd.structures.device import deferred_checks
-from raykd.tasks import TASKS
+from raykd.tasks import find_task
 from raykd.training.label_sets import read_labels
 from raykd.training.stored_features import EncoderRows, FeatureReader, StoredFeatures, encoder_ids
 from raykd.training.stored_text import find_or_encode
@@ -207,7 +207,7 @@ def run_labels(store_uri: str, run: Run) -> Labels:
     """
     if run.labels_id:
         return read_labels(store_uri, run.labels_id)
-    form = TASKS[run.task].form
+    form = find_task(run.task).form
     if form.hides_pieces:
         return PieceLabels(open_vocabulary(Storage(store_uri), run.vocabulary_id).pieces.size)
     return form.predicted_tags(cached_corpus(store_uri, run.corpus_id).tag_set)
@@ -239,7 +239,7 @@ def _cached_part(
     vocabulary = open_vocabulary(storage, vocabulary_id)
     texts = [find_or_encode(storage, corpus_id, name, corpus.parts[name], vocabulary) for name in names]
     text = EncodedText.concatenate(texts, padding=vocabulary.pieces.special.padding)
-    form = TASKS[task].form
+    form = find_task(task).form
     table = pa.concat_tables([corpus.parts[name].select(form.columns) for name in names])
     if form.hides_pieces:
         masked_text = MaskedText(text, vocabulary.pieces.special, vocabulary.pieces.size)

@@ -20,7 +20,7 @@ from raykd.recipes.run import Run, validate_plain
 from raykd.recipes.stored_vocabulary import vocabulary_file
 from raykd.storage.layout import CHECKPOINT
 from raykd.storage.store import Storage
-from raykd.tasks import TASKS
+from raykd.tasks import find_task
 from raykd.training.answer_reader import answer_reader, answered_part
 from raykd.training.checkpoint import Progress
 from raykd.training.data import cached_corpus, encoded_part, run_labels, training_data
@@ -41,6 +41,7 @@ from raykd.training.model_folder import (
 )
 from raykd.training.node_check import wait_for_file
 from raykd.training.stages import StagePlan, TrainingPlan
+from raykd.training.teacher_labels import fresh_answer_scores
 from raykd.training.training_loop import Distiller
 from raykd.training.worker import Worker
 
@@ -177,9 +178,12 @@ def _evaluate(store_uri: str, run: Run, worker: Worker, part: str, model: Model)
     )
     if not len(held_out):
         return Scores({})  # an annotator that answered no text of this part has no score there
-    groups = score_part(
-        model, held_out, TASKS[run.task], corpus.tag_set, worker=worker, targets=corpus.targets
-    )
+    task = find_task(run.task)
+    groups = None
+    if reader is not None and not task.has_gold:
+        groups = fresh_answer_scores(reader, corpus, task, part)
+    if groups is None:
+        groups = score_part(model, held_out, task, corpus.tag_set, worker=worker, targets=corpus.targets)
     if corpus.outside_mean and "target" in groups:
         groups = {**groups, "target": groups["target"].excluding(corpus.outside_mean)}
     return Scores({part: {str(group): score for group, score in groups.items()}})

@@ -20,7 +20,7 @@ from raykd.recipes.run import Run
 from raykd.recipes.stored_vocabulary import StoredVocabulary, stored_vocabulary_from_json
 from raykd.storage.sealed_json import SEAL
 from raykd.storage.store import Storage
-from raykd.tasks import TASKS, Task
+from raykd.tasks import TASKS, Task, find_task
 from raykd.training.evaluate import Decode, Labelling, predict
 from raykd.training.model_folder import (
     LABELS,
@@ -207,9 +207,8 @@ def load_tagger(folder: str | Path, *, device: str = "cpu") -> Tagger:
     )
     tag_set = storage.read_json(LABELS, labels_from, hint=COPY)
     model = _model(storage, run, vocabulary, tag_set)
-    return Tagger(
-        model, vocabulary=vocabulary, tag_set=tag_set, task=TASKS[run.task], device=torch.device(device)
-    )
+    task = TASKS[find_task(run.task).with_gold]  # labelled files that it is evaluated on have gold labels
+    return Tagger(model, vocabulary=vocabulary, tag_set=tag_set, task=task, device=torch.device(device))
 
 
 def _model(folder: Storage, run: Run, vocabulary: StoredVocabulary, tag_set: Labels) -> Model:
@@ -226,8 +225,10 @@ def _model(folder: Storage, run: Run, vocabulary: StoredVocabulary, tag_set: Lab
 
 def _parse_run(plain: PlainObject) -> Run:
     run = Run.from_plain(plain)
-    if run.task not in TASKS:
-        raise ValueError(f"unknown task {run.task!r} ({', '.join(TASKS)})")
+    try:
+        find_task(run.task)
+    except KeyError:
+        raise ValueError(f"unknown task {run.task!r} ({', '.join(TASKS)})") from None
     model_config(run)  # raises for the configuration of another version
     return run
 

@@ -28,7 +28,7 @@ from raykd.storage.sealed_json import DOCTOR
 from raykd.storage.store import Storage
 from raykd.structures import LegalTransitions
 from raykd.students import Student, StudentConfig
-from raykd.tasks import TASKS
+from raykd.tasks import find_task
 from raykd.teachers import Teacher, TeacherConfig
 from raykd.training.data import run_labels
 
@@ -196,7 +196,7 @@ def _untrained(
     config, pieces = model_config(run), vocabulary.pieces
     inputs = BuildInputs(
         tag_set=labels,  # type: ignore[arg-type]  # labels of a form that this model predicts
-        unit=TASKS[run.task].unit,
+        unit=find_task(run.task).unit,
         vocabulary_size=pieces.size,
         special=pieces.special,
         kept_pieces=pieces.checkpoint_ids if isinstance(pieces, HFVocabulary) else None,

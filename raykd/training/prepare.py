@@ -26,8 +26,15 @@ from raykd.signals import Need, Sizes
 from raykd.storage.store import Storage
 from raykd.students import Student
 from raykd.teachers import AnnotationsTeacher, AnnotatorTeacher, Teacher
-from raykd.training.answer_reader import AnswerSurvey, answered_corpus, store_given_answers, survey_answers
+from raykd.training.answer_reader import (
+    AnswerReader,
+    AnswerSurvey,
+    answered_corpus,
+    store_given_answers,
+    survey_answers,
+)
 from raykd.training.model_folder import teacher_signals_id
+from raykd.training.teacher_labels import labelled_by_teacher, labels_of_config
 from raykd.transfer import Text, signal_id
 
 ReadCorpus = Callable[[CorpusConfig], Corpus]
@@ -148,13 +155,20 @@ def prepare(recipe: Recipe, storage: Storage, read: ReadCorpus = read_corpus) ->
         CorpusError: the corpus cannot be read, or does not fit the task.
     """
     corpus, corpus_id = find_corpus(recipe.corpus, storage, read)
+    if labels := recipe.corpus.annotator_labels:
+        corpus = labels_of_config(corpus, labels, recipe.task_entry)
     recipe.task_entry.check(corpus, corpus_place(recipe))
     survey = None
     if isinstance(recipe.teachers, AnnotatorTeacher):
         if isinstance(recipe.teachers, AnnotationsTeacher):
             store_given_answers(storage, recipe.teachers.pinned())
         survey = survey_answers(storage, recipe.teachers, corpus)
-        corpus, corpus_id = answered_corpus(corpus, survey, storage)
+        if recipe.corpus.annotator_labels:
+            reader = AnswerReader(storage, recipe.teachers.pinned(), corpus.tag_set, corpus.unit)
+            corpus = labelled_by_teacher(corpus, survey.usable, reader)
+            corpus_id = write_corpus(corpus, storage)
+        else:
+            corpus, corpus_id = answered_corpus(corpus, survey, storage)
     preparation = Preparation(storage, corpus, corpus_id, (), survey=survey, teacher=recipe.teachers)
     return replace(preparation, teachers=tuple(_teachers(recipe, preparation, read)))
 
@@ -280,7 +294,7 @@ def model_run(
             gold = Stage(objective=Gold(), schedule=ScheduleConfig(**length))
             stages = (resolve_stage(gold, recipe, unlabelled=False),)
     return Run(
-        role=role, task=recipe.task, corpus_id=corpus_id, vocabulary_id=vocabulary.id, model=as_json(config),
+        role=role, task=recipe.task_entry.name, corpus_id=corpus_id, vocabulary_id=vocabulary.id, model=as_json(config),
         stages=stages, training=training, sampling_alpha=alpha,
         decoding=recipe.decoding if recipe.task_entry.form.constrained and config.gives_chain else "",
     )  # fmt: skip
