@@ -18,8 +18,8 @@ from raykd.errors import RunError
 from raykd.pluralise import pluralise
 from raykd.sweep.lease import hold_working_lease
 from raykd.sweep.named_files import file_errors_as_faults
-from raykd.sweep.phases.annotate import ask_annotators, refuse_unaskable, source_warnings
 from raykd.sweep.phases.interface import PhaseContext
+from raykd.sweep.phases.questions import ask_annotators, refuse_unaskable, source_warnings
 from raykd.sweep.progress_monitor import Monitor
 from raykd.sweep.prometheus_metrics import SweepMetrics
 from raykd.sweep.slow_precision import slow_precision
@@ -105,7 +105,7 @@ def phase_session(sweep: Sweep, verb: str, address: str | None, *, plain: bool) 
 
 
 def _answer_warnings(sweep: Sweep) -> Iterable[str]:
-    """What cannot be used of the answers of annotators."""
+    """Sentences on the answers of annotators that cannot be used."""
     surveys = [preparation.preparation.survey for preparation in sweep.preparations.values()]
     return dict.fromkeys(text for survey in surveys if survey is not None for text in survey.messages())
 

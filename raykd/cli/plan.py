@@ -37,8 +37,8 @@ from raykd.sweep.limits import (
     refuse_unmeetable_constraints,
     trials_within_budget,
 )
-from raykd.sweep.phases.annotate import questions
 from raykd.sweep.phases.costs import cost_of_runs, known_costs, measure_costs
+from raykd.sweep.phases.questions import questions
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.worker_efficiency import EFFICIENT, worker_efficiencies

@@ -86,7 +86,11 @@ def labels_differing_in_case(tag_set: TagSet) -> list[list[str]]:
 
 
 def languages_without_labels(counts: LabelCounts) -> dict[str, list[str]]:
-    """Return part → languages whose labelled sentences have no label at all."""
+    """Return part → languages whose labelled sentences have no label at all.
+
+    Args:
+        counts: The `label_counts_by_part`.
+    """
     by_part = {
         part: [language for language, labels in by_language.items() if not labels]
         for part, by_language in counts.items()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import inspect
 import linecache
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from hashlib import sha256
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Literal
@@ -67,7 +67,7 @@ class PythonTeacher(AskedAnnotator):
                     content = file.read_text(encoding="utf-8")
                     return AnnotatorSource(str(file), content, sha256(content.encode()).hexdigest())
         # Of a package only the top is looked up: to find what is within would import it.
-        package = importlib.util.find_spec(parts[0])
+        package = PathFinder.find_spec(parts[0])
         if package is None:
             looked = ", ".join(dict.fromkeys(str(folder) for folder in folders))
             problem = f"is no file {parts[0]}.py in {looked}, and no installed package"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from importlib.machinery import PathFinder
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -117,7 +117,7 @@ def pipeline_folder(path: str) -> Path:
     """
     if (Path(path) / META).is_file():
         return Path(path)
-    package = importlib.util.find_spec(path) if path.isidentifier() else None
+    package = PathFinder.find_spec(path) if path.isidentifier() else None
     for place in (package.submodule_search_locations or ()) if package else ():
         # The package holds one folder with the version in its name.
         if metas := sorted(Path(place).glob(f"{path}-*/{META}")):

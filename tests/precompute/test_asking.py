@@ -38,8 +38,8 @@ def fast(monkeypatch):
 @pytest.mark.parametrize("body", ["return [ask(text) for text in texts]", "yield from map(ask, texts)"])
 def test_a_list_or_a_generator_answers_each_text_in_order(tmp_path, body):
     code = f"""
-def ask(asked):
-    words, text, language = asked
+def ask(item):
+    words, text, language = item
     return [{{"text": words[0], "label": language + text[-1]}}]
 
 def label(texts):
@@ -144,8 +144,8 @@ def test_a_file_beside_the_sweep_file_comes_before_a_package(tmp_path):
 
 def test_settings_that_change_no_answer_are_no_part_of_the_identity():
     def identity(**settings):
-        given = {"function": "a:b", "version": "1", "answers": "spans", **settings}
-        return PythonTeacher(**given).pinned()
+        settings_of = {"function": "a:b", "version": "1", "answers": "spans", **settings}
+        return PythonTeacher(**settings_of).pinned()
 
     same = identity()
     technical = {
@@ -167,69 +167,69 @@ COUNTING = """
 import os, time
 from pathlib import Path
 
-def calls(asked):
-    folder = Path({folder!r}) / asked.words[-1]
+def calls(text):
+    folder = Path({folder!r}) / text.words[-1]
     folder.mkdir(exist_ok=True)
     (folder / f"{{time.time_ns()}}-{{os.getpid()}}").touch()
     return len(list(folder.iterdir()))
 
 def label(texts):
-    for asked in texts:
-        number, call = int(asked.words[-1]), calls(asked)
+    for text in texts:
+        number, call = int(text.words[-1]), calls(text)
         {body}
         yield []
 """
 
 
-def asked(folder, body, count, *, actors=2, **settings):
+def ask_about(folder, body, count, *, actors=2, **settings):
     """The answers about some texts, by the number of the text, and the calls of each."""
     (folder / "calls").mkdir()
     code = COUNTING.format(folder=str(folder / "calls"), body=body)
     annotator, source = teacher(folder, code, **{"batch_size": 4, "tries": 3, "cpus": 0.5, **settings})
-    kept = {}
+    by_key = {}
 
     def keep(answers):
         for stored in answers:
-            assert stored.key not in kept
-            kept[stored.key] = stored
+            assert stored.key not in by_key
+            by_key[stored.key] = stored
 
-    wanted = texts(count)
+    about = texts(count)
     error = None
     try:
-        Asking(annotator, source, keys={}, actors=actors, on_answers=keep).ask(wanted)
+        Asking(annotator, source, keys={}, actors=actors, on_answers=keep).ask(about)
     except RunError as raised:
         error = raised
     calls = {int(path.name): len(list(path.iterdir())) for path in (folder / "calls").iterdir()}
-    numbers = {text.key: number for number, text in enumerate(wanted)}
-    return {numbers[key]: stored for key, stored in kept.items()}, calls, error
+    numbers = {text.key: number for number, text in enumerate(about)}
+    return {numbers[key]: stored for key, stored in by_key.items()}, calls, error
 
 
 def test_texts_that_failed_are_tried_again_and_no_others(tmp_path, ray_cluster):
     body = "if call == 1 and number % 4 == 2: raise ConnectionError('busy')"
-    kept, calls, error = asked(tmp_path, body, 10)
+    answers, calls, error = ask_about(tmp_path, body, 10)
     assert error is None
-    assert set(kept) == set(range(10))
+    assert set(answers) == set(range(10))
     assert {number for number, count in calls.items() if count > 1} == {2, 6}
 
 
 def test_a_text_whose_reply_is_never_an_answer_is_kept_as_unusable(tmp_path, ray_cluster):
-    kept, calls, error = asked(tmp_path, "if number == 5: {}['names']", 8)
+    answers, calls, error = ask_about(tmp_path, "if number == 5: {}['names']", 8)
     assert error is None
-    assert {number: stored.problem for number, stored in kept.items() if stored.problem}.keys() == {5}
-    assert "KeyError: 'names'" in kept[5].problem
+    assert {number: stored.problem for number, stored in answers.items() if stored.problem}.keys() == {5}
+    assert "KeyError: 'names'" in answers[5].problem
     assert calls[5] == 4  # its three tries, and one alone
     assert all(count == 1 for number, count in calls.items() if number != 5)
 
 
 def test_a_service_that_is_gone_ends_the_asking_and_keeps_the_answers(tmp_path, ray_cluster):
-    kept, _, error = asked(tmp_path, "if number >= 6: raise ConnectionError('gone')", 12, actors=1)
+    answers, _, error = ask_about(tmp_path, "if number >= 6: raise ConnectionError('gone')", 12, actors=1)
     assert "failed 3 times in a row: my_teacher.py" in str(error)
     assert "ConnectionError: gone" in str(error)
-    assert set(kept) == set(range(6))
+    assert set(answers) == set(range(6))
 
 
 def test_code_at_fault_ends_the_asking_at_once(tmp_path, ray_cluster):
-    _, calls, error = asked(tmp_path, "lable(asked)", 12, actors=1)
+    _, calls, error = ask_about(tmp_path, "lable(text)", 12, actors=1)
     assert "NameError" in str(error)
     assert calls == {0: 1}
 
@@ -237,14 +237,14 @@ def test_code_at_fault_ends_the_asking_at_once(tmp_path, ray_cluster):
 @pytest.mark.slow
 def test_an_actor_that_dies_or_hangs_is_replaced(tmp_path, ray_cluster):
     body = "if call == 1 and number == 1: os._exit(1)\n        if call == 1 and number == 5: time.sleep(600)"
-    kept, _, error = asked(tmp_path, body, 8, timeout_s=60.0)
+    answers, _, error = ask_about(tmp_path, body, 8, timeout_s=60.0)
     assert error is None
-    assert set(kept) == set(range(8))
+    assert set(answers) == set(range(8))
 
 
 def test_a_limit_of_texts_a_minute_holds_for_all_actors_together(tmp_path, ray_cluster):
     began = time.monotonic()
-    kept, _, error = asked(tmp_path, "pass", 12, batch_size=2, texts_per_minute=240.0)
+    answers, _, error = ask_about(tmp_path, "pass", 12, batch_size=2, texts_per_minute=240.0)
     assert error is None
-    assert len(kept) == 12
+    assert len(answers) == 12
     assert time.monotonic() - began >= 2.5  # five batches wait half a second each

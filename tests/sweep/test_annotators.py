@@ -11,7 +11,7 @@ import pytest
 
 from raykd.errors import RunError, SpecError
 from raykd.precompute.asking import Asker
-from raykd.sweep.phases import annotate
+from raykd.sweep.phases import questions
 from tests.sweep.in_process import call, code_of, without_ray
 
 NAMES = ("Ada", "Bob", "Eva", "Ida")
@@ -105,11 +105,11 @@ import os
 from pathlib import Path
 
 def label(texts, mood="kind"):
-    asked = Path("asked.log")
+    log = Path("asked.log")
     for text in texts:
-        with asked.open("a") as file:
+        with log.open("a") as file:
             file.write(text.text + "\\n")
-        if asked.read_text().count("\\n") == {fails_at}:
+        if log.read_text().count("\\n") == {fails_at}:
             raise ConnectionError(f"refused the key {{os.environ['SERVICE_KEY']}}")
         yield {answer}
 """
@@ -117,9 +117,9 @@ NAMED = f"[[word, 'PER' if word in {NAMES} else 'LOC'] for word in text.words if
 
 
 @pytest.fixture
-def asked(texts, tmp_path, monkeypatch):
+def asked_texts(texts, tmp_path, monkeypatch):
     """A sweep file whose teacher is a Python function; the texts about which the function was asked."""
-    monkeypatch.setattr(annotate, "Asking", _AskingHere)
+    monkeypatch.setattr(questions, "Asking", _AskingHere)
     monkeypatch.setenv("SERVICE_KEY", "k3y-canary")
     write_code(tmp_path)
     (tmp_path / "s.yaml").write_text(
@@ -136,7 +136,7 @@ def write_code(folder, *, fails_at=0, answer=NAMED):
     (folder / "my_teacher.py").write_text(CODE.format(fails_at=fails_at, answer=answer))
 
 
-def test_check_and_plan_say_what_would_be_asked_and_import_nothing(texts, asked, tmp_path, capsys):
+def test_check_and_plan_say_what_would_be_asked_and_import_nothing(texts, asked_texts, tmp_path, capsys):
     (tmp_path / "my_teacher.py").write_text("raise SystemExit('imported')")
     held_out = 2 * round(len(texts) / 5)
     with without_ray():
@@ -147,7 +147,7 @@ def test_check_and_plan_say_what_would_be_asked_and_import_nothing(texts, asked,
     assert abs(count - 10 - held_out) <= 1
     assert f"for {count * 50 / 1000:.2f} at 50 for 1,000" in printed
     assert f"in at least {count} s" in printed
-    assert asked() == []
+    assert asked_texts() == []
     (tmp_path / "my_teacher.py").unlink()
     call("check", "s.yaml")
     assert "my_teacher:label" in (warning := capsys.readouterr().err)
@@ -155,13 +155,13 @@ def test_check_and_plan_say_what_would_be_asked_and_import_nothing(texts, asked,
 
 
 @pytest.mark.slow
-def test_no_text_is_asked_about_twice(texts, asked, tmp_path, capsys, monkeypatch):
+def test_no_text_is_asked_about_twice(texts, asked_texts, tmp_path, capsys, monkeypatch):
     write_code(tmp_path, fails_at=8)
     with without_ray():
         assert code_of("precompute", "s.yaml") == RunError.exit_code
         printed = capsys.readouterr()
         assert "refused the key $SERVICE_KEY" in printed.err
-        first = asked()
+        first = asked_texts()
         write_code(tmp_path)
         call("precompute", "s.yaml")
         printed_again = capsys.readouterr()
@@ -169,16 +169,16 @@ def test_no_text_is_asked_about_twice(texts, asked, tmp_path, capsys, monkeypatc
             "has changed since python my_teacher:label was first asked"
             in printed_again.out + printed_again.err
         )
-        second = asked()
+        second = asked_texts()
         assert second[: len(first)] == first
         assert len(second) - 1 == len(set(second))  # the one that failed was asked about again
         # More texts contain the fewer, and dev and test are answered already.
         call("precompute", "s.yaml", "--set", "teachers.texts=15")
-        assert len(asked()) - len(second) == 5
+        assert len(asked_texts()) - len(second) == 5
         call("precompute", "s.yaml", "--set", "teachers.texts=12", "--set", "teachers.labels={LOC: O}")
-        assert len(asked()) - len(second) == 5
+        assert len(asked_texts()) - len(second) == 5
         call("precompute", "s.yaml", "--set", "teachers.version='2'")
-        assert len(asked()) == 2 * len(set(second)) + 5 + 1
+        assert len(asked_texts()) == 2 * len(set(second)) + 5 + 1
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert [path for path in files if b"k3y-canary" in path.read_bytes()] == []
     monkeypatch.delenv("SERVICE_KEY")
@@ -187,14 +187,14 @@ def test_no_text_is_asked_about_twice(texts, asked, tmp_path, capsys, monkeypatc
     assert "SERVICE_KEY is not set" in capsys.readouterr().err
 
 
-def test_too_many_unusable_answers_end_the_asking_early(texts, asked, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(annotate, "FEWEST_JUDGED", 10)
+def test_too_many_unusable_answers_end_the_asking_early(texts, asked_texts, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(questions, "FEWEST_JUDGED", 10)
     write_code(tmp_path, answer="None")
     with without_ray():
         assert code_of("precompute", "s.yaml") == RunError.exit_code
     assert "3 of 3 answers cannot be used" in (error := capsys.readouterr().err)
     assert "nothing was returned for it" in error
-    assert len(asked()) == 3
+    assert len(asked_texts()) == 3
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_too_many_unusable_answers_end_the_asking_early(texts, asked, tmp_path, 
         (["teachers.function=my_teacher"], "teachers.function"),
     ],
 )
-def test_settings_that_need_gold_labels_are_refused(asked, settings, fault, capsys):
+def test_settings_that_need_gold_labels_are_refused(asked_texts, settings, fault, capsys):
     assert (
         code_of("check", "s.yaml", *(word for pair in settings for word in ("--set", pair)))
         == SpecError.exit_code

@@ -41,12 +41,12 @@ def merged(samples):
 def test_each_answer_is_compared_with_the_commonest_of_the_others(sentences):
     fresh = list(fresh_answers((merged(samples), len(samples)) for samples in sentences))
     for row, samples in enumerate(sentences):
-        found = [(tuple(a.answer), tuple(a.reference)) for a in fresh if a.row == row]
+        pairs = [(tuple(a.answer), tuple(a.reference)) for a in fresh if a.row == row]
         if len(samples) == 1:
-            assert found == []  # nothing to compare with
+            assert pairs == []  # nothing to compare with
             continue
-        assert Counter(answer for answer, _ in found) == Counter(samples)
-        for answer, reference in found:
+        assert Counter(answer for answer, _ in pairs) == Counter(samples)
+        for answer, reference in pairs:
             others = Counter(samples)
             others[answer] -= 1
             assert others[reference] == max(others.values())
