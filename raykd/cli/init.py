@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 from typing import Annotated
@@ -12,11 +13,16 @@ from rich.table import Table
 from raykd.cli.console import stderr, stdout, warn
 from raykd.cli.options import Overwrite, refuse_existing
 from raykd.corpora import PARTS, Corpus, read_corpus
+from raykd.corpora.answers.detection import AnswerFiles, find_answer_files
 from raykd.corpora.describe import describe_corpus, example_sentences
 from raykd.corpora.detect import DetectedCorpus, detect
+from raykd.corpora.detect.file_names import reason_to_skip
+from raykd.corpora.format_detection import detect_format
 from raykd.errors import CorpusError
 from raykd.identity import PlainObject
-from raykd.sweep.draft import draft_sweep_file, fitting_tasks
+from raykd.storage.store import Storage
+from raykd.sweep.annotator_draft import draft_annotated, teachers_section
+from raykd.sweep.draft import draft_sweep_file, fitting_tasks, flow_yaml
 from raykd.tasks import TASKS
 
 MOST_LABELS, MOST_UNUSED = 8, 4
@@ -36,7 +42,14 @@ def init(
     """Detect format, columns, languages and parts of the corpus in DIR, and write a first sweep file for it."""
     out.parent.mkdir(parents=True, exist_ok=True)
     refuse_existing(out, overwrite)
-    detected = detect(folder)
+    answers = find_answer_files(folder)
+    try:
+        detected = detect(folder)
+    except CorpusError:
+        if answers is None:
+            raise
+        _init_annotated(folder, answers, out)
+        return
     languages = ", ".join(detected.settings["languages"])
     stdout.print(f"init: reading {languages} from {folder}")
     if task is not None and detected.tree_settings and TASKS.get(task, TASKS["pos"]).form.reads_heads:
@@ -46,11 +59,35 @@ def init(
     task = _fitting(task, fitting_tasks(detected, figures), folder)
     stdout.print(corpus_table(detected, figures))
     _print_findings(detected, figures, example_sentences(corpus))
+    if answers is not None:
+        teachers = flow_yaml(teachers_section(answers))
+        stdout.print(
+            f"note: {', '.join(answers.names)}: answers of an annotator; to learn from them: teachers: {teachers}"
+        )
     out.write_text(draft_sweep_file(detected, figures, shlex.quote(str(out)), task), encoding="utf-8")
     file = shlex.quote(str(out))
     stdout.print(
         f"init: {out} is written, task {task}. Look at it, then: raykd check {file}, "
         f"raykd plan {file} --small, raykd sweep {file} --small"
+    )
+
+
+def _init_annotated(folder: str, answers: AnswerFiles, out: Path) -> None:
+    """Write the sweep file for texts and answers without gold labels."""
+    names = {os.path.relpath(name, folder) for name in answers.names}
+    storage = Storage(folder)
+    files = [name for name in storage.names() if name not in names and reason_to_skip(name) is None]
+    texts = [name for name in files if detect_format(storage, name).source == "text"]
+    if not texts:
+        hint = "put the texts beside them, one in each line"
+        raise CorpusError(folder, None, f"there are answers ({', '.join(sorted(names))}) and no texts", hint)
+    file = shlex.quote(str(out))
+    out.write_text(draft_annotated(folder, texts, answers, file), encoding="utf-8")
+    stdout.print(
+        f"{', '.join(sorted(names))}: answers of an annotator ({answers.form}), with the labels "
+        f"{', '.join(answers.labels[:MOST_LABELS])}\n{texts[0]}: the texts; there are no gold labels, so that "
+        f"scores are agreement with the annotator\ninit: {out} is written, task ner. Look at it, then: "
+        f"raykd check {file}, raykd plan {file}, raykd sweep {file} --small"
     )
 
 

@@ -90,9 +90,9 @@ def draft_sweep_file(detected: DetectedCorpus, figures: PlainObject, file: str, 
     teacher, student = _parsers(sizes) if TASKS[task].form.reads_heads else _models(task, sizes)
     score = TASKS[task].score_name
     sections = [
-        _opening_comment(detected.root, file, _sweep_name(detected.root)),
-        f"name: {_flow_yaml(_sweep_name(detected.root))}",
-        _commented_line(
+        opening_comment(detected.root, file, sweep_name(detected.root)),
+        f"name: {flow_yaml(sweep_name(detected.root))}",
+        commented_line(
             f"task: {task}", f"the score is {TASKS[task].score_label}{_other_tasks(task, detected, figures)}"
         ),
         _corpus(detected, figures, sizes),
@@ -105,7 +105,14 @@ def draft_sweep_file(detected: DetectedCorpus, figures: PlainObject, file: str, 
     return "\n".join(sections) + "\n"
 
 
-def _opening_comment(root: str, file: str, name: str) -> str:
+def opening_comment(root: str, file: str, name: str) -> str:
+    """Return the first lines of a sweep file: what it is, and the commands that read it.
+
+    Args:
+        root: The folder of the corpus.
+        file: The name of the sweep file in the commands.
+        name: The name of the sweep.
+    """
     return f"""\
 # {name}: a first search for students on the corpus in {root}, written by `raykd init`. Every value may be changed;
 # docs/SWEEP_FILE.md has all keys.
@@ -135,17 +142,17 @@ def _corpus(detected: DetectedCorpus, figures: PlainObject, sizes: Sizes) -> str
         "on_error": "sentences with faults are left out; remove it to see the faults",
     }
     lines = ["corpus:"] + [
-        _commented_line(f"  {key}: {_flow_yaml(value)}", comments.get(key, ""))
+        commented_line(f"  {key}: {flow_yaml(value)}", comments.get(key, ""))
         for key, value in settings.items()
     ]
     lines += [
-        _commented_line(f"  {key}: {value}", comment)
+        commented_line(f"  {key}: {value}", comment)
         for key, value, comment in _caps(settings, figures, sizes)
     ]
     if "unlabelled" not in settings and not sizes.targets:
         caps = "cap" if figures["unit"] == "word" else "cap or cap_per_class"
         comment = f"with {caps}: the other sentences, as text without labels"
-        lines.append(_commented_line("  # unlabelled: rest", comment))
+        lines.append(commented_line("  # unlabelled: rest", comment))
     return "\n".join(lines)
 
 
@@ -183,7 +190,7 @@ def _models(task: str, sizes: Sizes) -> tuple[str, str]:
     teacher = f"""\
 teachers:                                   # large and accurate; they label text for the students
   kind: {kind}
-{_commented_line(f"  scope: {_scope(sizes, single=sentence)}", SCOPES)}
+{commented_line(f"  scope: {_scope(sizes, single=sentence)}", SCOPES)}
   embedding_dim: 100
   hidden_dim: 128{characters}
   epochs: {_teacher_epochs(sizes)}
@@ -191,8 +198,8 @@ teachers:                                   # large and accurate; they label tex
     student = f"""\
 student:                                    # small and fast; every {{choice: …}} is searched
   kind: bilstm
-{_commented_line("  embedding_dim: {choice: [16, 32, 64]}", "E")}
-{_commented_line("  hidden_dim: {choice: [32, 64, 128]}", "H, per direction")}
+{commented_line("  embedding_dim: {choice: [16, 32, 64]}", "E")}
+{commented_line("  hidden_dim: {choice: [32, 64, 128]}", "H, per direction")}
   decoder: {decoder}
   vocabulary: {{kind: wordpiece, size: {vocabulary}}}"""
     return teacher, student
@@ -203,7 +210,7 @@ def _parsers(sizes: Sizes) -> tuple[str, str]:
     teacher = f"""\
 teachers:                                   # large and accurate; they parse text for the students
   kind: biaffine_parser
-{_commented_line(f"  scope: {_scope(sizes)}", SCOPES)}
+{commented_line(f"  scope: {_scope(sizes)}", SCOPES)}
   embedding_dim: 50
   hidden_dim: 128
   layers: 2
@@ -216,12 +223,12 @@ teachers:                                   # large and accurate; they parse tex
     student = f"""\
 student:                                    # small and fast; every {{choice: …}} is searched
   kind: bilstm
-{_commented_line("  embedding_dim: {choice: [32, 64]}", "E")}
-{_commented_line("  hidden_dim: {choice: [64, 128]}", "H, per direction")}
+{commented_line("  embedding_dim: {choice: [32, 64]}", "E")}
+{commented_line("  hidden_dim: {choice: [64, 128]}", "H, per direction")}
   character_dim: 32
   character_hidden: 32
   decoder: maxent
-{_commented_line("  encoding: relative_pos", "each head as a label: the second NOUN to the left, …")}
+{commented_line("  encoding: relative_pos", "each head as a label: the second NOUN to the left, …")}
   vocabulary: {{kind: word, min_count: 2}}"""
     return teacher, student
 
@@ -256,7 +263,7 @@ def _checkpoint(task: str, sizes: Sizes) -> str:
 #   fine_tune: true
 #   vocabulary: pruned                      # to the pieces of this corpus
 #   epochs: null
-{_commented_line(f"#   max_steps: {steps}", f"a new head takes some {LEAST_STEPS}, however small the corpus")}
+{commented_line(f"#   max_steps: {steps}", f"a new head takes some {LEAST_STEPS}, however small the corpus")}
 #   training:
 #     {{optimiser: adamw, learning_rate: {rate}, learning_rate_schedule: linear, warmup: 0.1, batch_tokens: {batch}}}"""
 
@@ -285,13 +292,13 @@ search:
   trials: 12
   sampler: tpe
   objectives: {{{score}: max, latency_ms: min, parameters: min}}
-{_commented_line("  runs_per_setting: 1", "3: every figure is the mean of three seeds")}
+{commented_line("  runs_per_setting: 1", "3: every figure is the mean of three seeds")}
   seed: 0
-{_commented_line("baseline: gold", "the front's students also without a teacher")}
-{_commented_line("budget: {minutes: 60}", "no trial starts after that")}
-{_commented_line("store: .raykd", "what is computed; the same work is done once")}
-{_commented_line("resources: {workers: 1, cpus_per_worker: 1}", "of one run; gpus_per_worker: 1 takes a GPU")}
-{_commented_line("tracking: {uri: sqlite:///mlflow.db}", "mlflow ui --backend-store-uri sqlite:///mlflow.db")}"""
+{commented_line("baseline: gold", "the front's students also without a teacher")}
+{commented_line("budget: {minutes: 60}", "no trial starts after that")}
+{commented_line("store: .raykd", "what is computed; the same work is done once")}
+{commented_line("resources: {workers: 1, cpus_per_worker: 1}", "of one run; gpus_per_worker: 1 takes a GPU")}
+{commented_line("tracking: {uri: sqlite:///mlflow.db}", "mlflow ui --backend-store-uri sqlite:///mlflow.db")}"""
 
 
 def _objectives(task: str) -> str:
@@ -319,13 +326,13 @@ def _small(detected: DetectedCorpus, figures: PlainObject, task: str, sizes: Siz
     return f"""\
 variants:
   small:                                    # raykd sweep … --small: does it all work?
-    corpus: {_flow_yaml(_small_corpus(detected, figures, sizes))}
+    corpus: {flow_yaml(_small_corpus(detected, figures, sizes))}
     teachers: {{embedding_dim: {size}, hidden_dim: {size}, {layers}epochs: {teacher}, training: {training}}}
     student: {{embedding_dim: {{choice: [16, 32]}}, hidden_dim: 32}}
     schedule: {{epochs: {epochs}, anneal_horizon: {epochs}}}
     training: {training}
     search: {{trials: 3}}
-{_commented_line("    teachers_must_learn: false", "a try goes on with what they learnt")}"""
+{commented_line("    teachers_must_learn: false", "a try goes on with what they learnt")}"""
 
 
 def _small_corpus(detected: DetectedCorpus, figures: PlainObject, sizes: Sizes) -> dict[str, int]:
@@ -356,28 +363,40 @@ def _other_tasks(task: str, detected: DetectedCorpus, figures: PlainObject) -> s
     return f"; raykd init --task writes a file for {', '.join(tasks)}" if tasks else ""
 
 
-def _sweep_name(root: str) -> str:
-    """Return a sweep's name: the corpus's folder, in the letters that a name may have."""
+def sweep_name(root: str) -> str:
+    """Return a sweep's name: the corpus's folder, in the letters that a name may have.
+
+    Args:
+        root: The folder of the corpus.
+    """
     path = root if "://" in root else str(Path(root).resolve())  # `.` has no name
     plain = unicodedata.normalize("NFKD", path.rstrip("/").rpartition("/")[2])
     letters = "".join(sign for sign in plain if not unicodedata.combining(sign))
     return re.sub(r"[^A-Za-z0-9]+", "_", letters).strip("_").lower() or "sweep"
 
 
-def _commented_line(text: str, comment: str) -> str:
+def commented_line(text: str, comment: str) -> str:
+    """Return a line with its comment in the column of comments.
+
+    Args:
+        text: The line.
+        comment: The comment; empty for none.
+    """
     return f"{text.ljust(WIDTH - 1)} # {comment}" if comment else text
 
 
-def _flow_yaml(value: object) -> str:
-    """Return a plain value as YAML on one line."""
+def flow_yaml(value: object) -> str:
+    """Return a plain value as YAML on one line.
+
+    Args:
+        value: The value.
+    """
     if isinstance(value, Mapping):
         return (
-            "{"
-            + ", ".join(f"{_flow_yaml(str(key))}: {_flow_yaml(item)}" for key, item in value.items())
-            + "}"
+            "{" + ", ".join(f"{flow_yaml(str(key))}: {flow_yaml(item)}" for key, item in value.items()) + "}"
         )
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(_flow_yaml(item) for item in value) + "]"
+        return "[" + ", ".join(flow_yaml(item) for item in value) + "]"
     if isinstance(value, str) and PLAIN.fullmatch(value) and value.lower() not in ("true", "false", "null"):
         return value
     return json.dumps(value, ensure_ascii=False)

@@ -263,3 +263,42 @@ def test_how_tags_are_written_is_found_and_said(folder, capsys, scheme, spell, e
     call("corpus", "show", "sweep.yaml")
     assert expected_text in shown(capsys)
     call("check", "sweep.yaml")
+
+
+ANSWERS = {
+    "samples": {
+        "samples": [{"mentions": [{"text": "Ada", "label": "PERSON"}]}, {"mentions": {"GPE": ["Oslo"]}}]
+    },
+    "mentions": {"mentions": [["Ada", "PERSON"], ["Bob", "PERSON"], ["Oslo", "GPE"]]},
+    "probabilities": {
+        "probabilities": [{"B-PERSON": 0.5, "O": 0.5}, {"O": 1.0}, {"B-PERSON": 0.1, "B-GPE": 0.9}]
+    },
+}
+
+
+@pytest.mark.parametrize("form", ANSWERS)
+def test_texts_with_the_answers_of_an_annotator_become_a_sweep_without_gold_labels(folder, form, capsys):
+    lines = [f"Ada left Oslo {number} ." for number in range(30)]
+    answers = "".join(json.dumps({"text": line, **ANSWERS[form]}) + "\n" for line in lines)
+    write(folder / "mine", {"texts.txt": "\n".join(lines) + "\n", "answers.jsonl": answers})
+    call("init", "mine")
+    assert f"answers of an annotator ({form}), with the labels" in shown(capsys)
+    for variant in ([], ["small"]):
+        loaded = load(folder / "sweep.yaml", (), variants=variant)
+        check_sweep(loaded)
+        assert sorted(loaded.tree["corpus"]["labels"]) == ["GPE", "PERSON"]
+        assert loaded.tree["teachers"]["answers"] == form
+        assert loaded.tree["search"]["objectives"] == {"agreement": "max", "latency_ms": "min"}
+
+
+def test_answers_beside_labelled_files_are_named(folder, capsys):
+    write(folder / "mine", CASES["conll-2003"][0])
+    (folder / "mine/answers.jsonl").write_text(json.dumps({"text": "Ada", **ANSWERS["mentions"]}) + "\n")
+    call("init", "mine")
+    assert "teachers: {kind: annotations, path: mine/answers.jsonl, answers: mentions}" in shown(capsys)
+
+
+def test_answers_without_texts_are_refused(folder, capsys):
+    write(folder / "mine", {"answers.jsonl": json.dumps({"text": "Ada", **ANSWERS["mentions"]}) + "\n"})
+    assert code_of("init", "mine") == CorpusError.exit_code
+    assert "there are answers (answers.jsonl) and no texts" in capsys.readouterr().err
