@@ -15,12 +15,9 @@ from raykd.cli.options import Overwrite, refuse_existing
 from raykd.corpora import PARTS, Corpus, read_corpus
 from raykd.corpora.answers.detection import AnswerFiles, find_answer_files
 from raykd.corpora.describe import describe_corpus, example_sentences
-from raykd.corpora.detect import DetectedCorpus, detect
-from raykd.corpora.detect.file_names import reason_to_skip
-from raykd.corpora.format_detection import detect_format
+from raykd.corpora.detect import DetectedCorpus, detect, find_texts
 from raykd.errors import CorpusError
 from raykd.identity import PlainObject
-from raykd.storage.store import Storage
 from raykd.sweep.annotator_draft import draft_annotated, teachers_section
 from raykd.sweep.draft import draft_sweep_file, fitting_tasks, flow_yaml
 from raykd.tasks import TASKS
@@ -75,9 +72,7 @@ def init(
 def _init_annotated(folder: str, answers: AnswerFiles, out: Path) -> None:
     """Write the sweep file for texts and answers without gold labels."""
     names = {os.path.relpath(name, folder) for name in answers.names}
-    storage = Storage(folder)
-    files = [name for name in storage.names() if name not in names and reason_to_skip(name) is None]
-    texts = [name for name in files if detect_format(storage, name).source == "text"]
+    texts = find_texts(folder, without=names)
     if not texts:
         hint = "put the texts beside them, one in each line"
         raise CorpusError(folder, None, f"there are answers ({', '.join(sorted(names))}) and no texts", hint)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -128,6 +128,19 @@ def detect(root: str) -> DetectedCorpus:
         tuple(dict.fromkeys(parts.notes)), dict(sorted(parts.unused.items())),
         trees[0] if all(tree == trees[0] for tree in trees) else {},
     )  # fmt: skip
+
+
+def find_texts(root: str, *, without: Collection[str] = ()) -> list[str]:
+    """Return the names of the files of plain text in a folder.
+
+    Args:
+        root: Folder or URI.
+        without: Names of files to leave out.
+    """
+    storage = Storage(root)
+    names = [name for name in storage.names() if name not in without and reason_to_skip(name) is None]
+    guesses = [detect_format(storage, name) for name in names]
+    return [guess.name for guess in guesses if guess.readable and not guess.labelled]
 
 
 def _choose_format(root: str, files: list[Guess], unused: dict[str, str]) -> tuple[str, list[Guess]]:
