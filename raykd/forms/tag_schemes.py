@@ -297,7 +297,7 @@ def has_letters(scheme: ReadScheme) -> bool:
     return scheme == "auto" or (scheme in get_args(SpanScheme) and scheme in LETTERS)
 
 
-def fitting_scheme(tags: Iterable[str]) -> str | None:
+def fitting_scheme(tags: Iterable[str]) -> SpanScheme | None:
     """Return the first span scheme with all of the tags; None without one.
 
     Args:

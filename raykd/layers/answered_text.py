@@ -16,7 +16,6 @@ from typing_extensions import override
 
 from raykd.corpora.answers import Answer, AnswerError, LabelNames
 from raykd.corpora.answers.label_names import LeftOutError
-from raykd.forms.tag_schemes import has_span_form
 from raykd.layers.label_map import LabelMap
 from raykd.layers.model import Model, Output
 from raykd.metrics.bioes import OUTSIDE
@@ -194,7 +193,7 @@ def log_probabilities(
     for t, row in enumerate(rows):
         for tag, mass in row.items():
             try:
-                mass_TN[t, places[_renamed(tag, names, spans=spans)]] += mass
+                mass_TN[t, places[names.rename_tag(tag, spans=spans)]] += mass
             except LeftOutError:
                 continue
             except KeyError:
@@ -207,11 +206,3 @@ def log_probabilities(
     groups = tuple((place,) for place in range(len(columns)))
     label_map = LabelMap(groups, "iob2", types, tuple(converted.index(tag) for tag in tag_set.tags))
     return label_map.emissions(mass_TN.log()[None], torch.tensor([len(rows)]))[0].float()
-
-
-def _renamed(tag: str, names: LabelNames, *, spans: bool) -> str:
-    """A tag with the type, or the name, of the corpus."""
-    if not spans or not has_span_form(tag):
-        return OUTSIDE if tag == OUTSIDE else names.rename(tag)
-    name = names.rename(tag[2:])
-    return OUTSIDE if name == OUTSIDE else f"{tag[0]}-{name}"

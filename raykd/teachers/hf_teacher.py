@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 class HFTeacher(HFConfig, EnsembleTeacher, Duration):
     """A Transformers checkpoint by name or local folder, as published or fine-tuned by raykd.
 
-    As published, its labels are matched to the corpus' tags by name; IOB2 labels become BIOES exactly (`label_map.py`).
+    As published, its labels are matched to the corpus' tags by name; labels in IOB2, BILOU, BMES or BMEWO become BIOES
+    exactly (`label_map.py`).
     Fine-tuned, it gets a new head over the corpus' tags; only then can it be pruned, and parts of it frozen.
     """
 
@@ -34,7 +35,10 @@ class HFTeacher(HFConfig, EnsembleTeacher, Duration):
     """Precision in which it labels text: with `bf16` a processor or GPU with support for it is two to three times
     faster. The precision of its training is `training.precision`."""
     labels: dict[str, str | None] = Field(default_factory=dict)
-    """Other names for the checkpoint's labels; null leaves a label out."""
+    """Other names for the types of the checkpoint's labels: `{private_person: PER, "*": O}` names `B-private_person`,
+    `I-private_person` and so on. `*` names all others; `O` adds their probability to that of O; null leaves them out,
+    and the probabilities of the rest are renormalised. The name of a single label, `B-private_person: B-PER`, wins over
+    that of its type. Only of a checkpoint as published; a new head has the labels of the corpus."""
     epochs: Annotated[int, Field(ge=1)] | None = 3
     """Passes over its text at most; the best state is kept. A new head takes some 600 optimiser steps: with fewer than
     10,000 sentences set `epochs: null`, `max_steps: 600` and smaller batches, as `raykd init` proposes."""

@@ -1,14 +1,15 @@
 """Labels as tags: against enumeration of every labelling of independent words."""
 
 import itertools
+import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from raykd.errors import StoreError
-from raykd.forms import FLAT, SPANS
+from raykd.forms import FLAT, SPANS, UTTERANCES
 from raykd.layers.label_map import match_labels
 
 NER = SPANS.tag_set(["LOC", "PER"])
@@ -24,15 +25,20 @@ def bioes_reading(path: tuple[str, ...]) -> list[str]:
     return read
 
 
-def enumerate_marginals(logits_TL, labels) -> torch.Tensor:
-    """Return token marginals [T, Y] of the BIOES reading, over all labellings of the words."""
-    probabilities = torch.softmax(logits_TL, -1)
+def enumerate_marginals(logits_TL, labels, name_of=str) -> torch.Tensor:
+    """Return token marginals [T, Y] of the BIOES reading, over all labellings without a label whose name is None."""
+    probabilities = torch.softmax(logits_TL, -1).tolist()
     marginals = torch.zeros(len(logits_TL), len(NER), dtype=torch.float64)
+    names = [name_of(label) for label in labels]
+    is_iob2 = {label[0] for label in labels} <= set("OBI")
     for path in itertools.product(range(len(labels)), repeat=len(logits_TL)):
-        weight = torch.stack([probabilities[t, i] for t, i in enumerate(path)]).prod()
-        for t, tag in enumerate(bioes_reading(tuple(labels[i] for i in path))):
+        tags = [names[i] for i in path]
+        if None in tags:
+            continue
+        weight = math.prod(probabilities[t][i] for t, i in enumerate(path))
+        for t, tag in enumerate(bioes_reading(tuple(tags)) if is_iob2 else tags):
             marginals[t, NER.index(tag)] += weight
-    return marginals
+    return marginals / marginals.sum(-1, keepdim=True)
 
 
 @settings(max_examples=20, deadline=None)
@@ -43,6 +49,101 @@ def test_iob2_becomes_bioes_exactly(seed, labels, lengths):
     emissions_BTY = match_labels(labels, NER, {}, checkpoint="x").emissions(logits_BTL, torch.tensor(lengths))
     for b, n in enumerate(lengths):
         torch.testing.assert_close(emissions_BTY[b, :n].exp(), enumerate_marginals(logits_BTL[b, :n], labels))
+
+
+SCHEMES = {"iob2": "BI", "bioes": "BIES", "bilou": "BILU", "bmes": "BMES", "bmewo": "BMEW"}
+BIOES_LETTERS = {"L": "E", "U": "S", "M": "I", "W": "S"}
+
+
+def plain_name(label, renamed):
+    """Return the name of a label, by the rules of `teachers.labels` one after the other."""
+    if label in renamed or label == "O":
+        return renamed.get(label, label)
+    letter, kind = label.split("-")
+    name = renamed[kind] if kind in renamed else kind if kind in NER.labels else renamed["*"]
+    return name if name in (None, "O") else f"{BIOES_LETTERS.get(letter, letter)}-{name}"
+
+
+@st.composite
+def renamed_types(draw):
+    """Labels of a checkpoint with the types PER, person and city, and names for its types and some single labels."""
+    letters = SCHEMES[draw(st.sampled_from(sorted(SCHEMES)))]
+    labels = draw(
+        st.permutations(["O", *(f"{x}-{kind}" for x in letters for kind in ("PER", "person", "city"))])
+    )
+    names = st.sampled_from(["PER", "LOC", "O", None])
+    renamed = {"city": "LOC", **draw(st.dictionaries(st.sampled_from(["PER", "person"]), names))}
+    renamed["*"] = draw(names)
+    if draw(st.booleans()):
+        renamed["O"] = draw(st.sampled_from(["O", None]))
+    for label in draw(st.sets(st.sampled_from([x for x in labels if "person" in x]))):
+        letter = BIOES_LETTERS.get(label[0], label[0])
+        renamed[label] = draw(st.sampled_from([f"{letter}-PER", f"{letter}-LOC", "O", None]))
+    return labels, renamed
+
+
+@settings(max_examples=100, deadline=None)
+@given(renamed_types(), st.integers(0, 2**31), st.integers(1, 3))
+def test_types_with_other_names_are_those_of_every_labelling(names, seed, words):
+    labels, renamed = names
+    read = [plain_name(label, renamed) for label in labels]
+    assume({"O", *(f"B-{kind}" for kind in NER.labels)} <= set(read))
+    # Names of single labels may leave a type without one of its letters.
+    letters = "BI" if len(labels) == 7 else "BIES"
+    assume(all(f"{letter}-{kind}" in read for letter in letters for kind in NER.labels))
+    draw = torch.Generator().manual_seed(seed)
+    words = words if len(labels) == 7 else min(words, 2)
+    logits_BTL = 3 * torch.randn(1, words, len(labels), generator=draw, dtype=torch.float64)
+    emissions_BTY = match_labels(labels, NER, renamed, checkpoint="x").emissions(
+        logits_BTL, torch.tensor([words])
+    )
+    expected_TY = enumerate_marginals(logits_BTL[0], labels, lambda label: plain_name(label, renamed))
+    torch.testing.assert_close(emissions_BTY[0].exp(), expected_TY)
+
+
+def test_a_type_without_a_name_in_the_corpus_adds_to_o():
+    """The labels of a filter for private data: 33 labels, one of whose eight types is a name."""
+    kinds = ("person", "email", "phone", "address", "url", "date", "account", "secret")
+    labels = ("O", *(f"{letter}-private_{kind}" for kind in kinds for letter in "BIES"))
+    tag_set = SPANS.tag_set(["PER"])
+    label_map = match_labels(labels, tag_set, {"private_person": "PER", "*": "O"}, checkpoint="x")
+    logits_BTL = 5 * torch.randn(2, 3, 33, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    emissions_BTY = label_map.emissions(logits_BTL, torch.tensor([3, 3]))
+    probabilities_BTL = logits_BTL.softmax(-1)
+    torch.testing.assert_close(emissions_BTY[..., 1:].exp(), probabilities_BTL[..., 1:5])
+    outside_BT = probabilities_BTL[..., 0] + probabilities_BTL[..., 5:].sum(-1)
+    torch.testing.assert_close(emissions_BTY[..., 0].exp(), outside_BT)
+
+
+def test_a_small_probability_of_o_keeps_its_digits():
+    """In float32 its complement is 1: it is added up in logarithms."""
+    labels = ("O", "B-person", "I-person", "B-date", "I-date")
+    label_map = match_labels(labels, SPANS.tag_set(["PER"]), {"person": "PER", "date": "O"}, checkpoint="x")
+    emissions_BTY = label_map.emissions(torch.tensor([[[0.0, 60.0, 0.0, 0.0, 0.0]]]), torch.tensor([1]))
+    assert emissions_BTY[0, 0, 0].item() == pytest.approx(math.log(3) - 60, abs=1e-4)
+
+
+def test_slots_of_utterances_and_classes_have_other_names_too():
+    tags = UTTERANCES.tag_set(["city", "intent:fare"])
+    labels = ("intent:price", "O", "U-town", "B-town", "I-town", "L-town", "U-day", "B-day", "I-day", "L-day")
+    label_map = match_labels(
+        labels, tags, {"intent:price": "intent:fare", "town": "city", "*": "O"}, checkpoint="x"
+    )
+    logits_BTL = torch.randn(1, 2, 10, dtype=torch.float64)
+    emissions_BTY, p_BTL = label_map.emissions(logits_BTL, torch.tensor([2])), logits_BTL.softmax(-1)
+    for tag, places in (("intent:fare", [0]), ("O", [1, 6, 7, 8, 9]), ("S-city", [2]), ("E-city", [5])):
+        torch.testing.assert_close(emissions_BTY[..., tags.index(tag)].exp(), p_BTL[..., places].sum(-1))
+    classes = match_labels(
+        ("good", "bad", "LABEL_2"), FLAT.tag_set(["bad", "good"]), {"*": "bad"}, checkpoint="x"
+    )
+    assert classes.groups == ((1, 2), (0,))
+
+
+def test_spans_of_a_type_o_are_no_words_outside():
+    tag_set = SPANS.tag_set(["A", "O"])
+    assert match_labels(tag_set.tags, tag_set, {}, checkpoint="x").groups == tuple(
+        (i,) for i in range(len(tag_set))
+    )
 
 
 def test_certain_labels_keep_their_digits():
@@ -86,15 +187,39 @@ def test_renamed_labels_add_up_and_left_out_ones_are_renormalised():
     ("labels", "renamed", "message"),
     [
         (("LABEL_0", "LABEL_1"), {}, r"no names \(LABEL_0, LABEL_1\); name their tags in teachers.labels"),
-        (("O", "B-PER", "I-PER"), {}, r"has no label for B-LOC, I-LOC;"),
+        (("O", "B-PER", "I-PER"), {}, r"has no label for LOC; name its types in teachers.labels"),
         (
             (*IOB2, "B-MISC", "I-MISC"),
             {},
-            r"labels that are not among the tags of the corpus \(B-MISC, I-MISC\); rename",
+            r'has types that are none of the corpus \(MISC\); name them in teachers.labels, e.g. {"\*": O}',
         ),
-        (("O", "B-per", "I-per", "B-LOC", "I-LOC"), {}, r"no label for B-PER, I-PER and has labels .*B-per"),
-        (("O", "B-PER", "I-PER", "E-PER", "S-PER"), {}, r"no label for B-LOC, I-LOC, E-LOC, S-LOC"),
-        (IOB2, {"B-ORG": "O"}, r"has no label 'B-ORG'; choose from O, B-PER"),
+        (
+            ("O", *(f"{x}-{kind}" for kind in ("person", "email", "url") for x in "BIES")),
+            {"url": "O"},
+            r"has no label for LOC, PER and has types that are none of the corpus \(person, email\); name them in "
+            r'teachers.labels, e.g. {person: LOC, "\*": O}, where \* names all others, or set fine_tune: true; the '
+            r"corpus has LOC, PER",
+        ),
+        (
+            ("O", "B-per", "I-per", "B-LOC", "I-LOC"),
+            {},
+            r"no label for PER and has types .*\(per\).*{per: PER, ",
+        ),
+        (("O", "B-PER", "I-PER", "E-PER", "S-PER"), {}, r"has no label for LOC;"),
+        (
+            IOB2,
+            {"B-PER": "O"},
+            r"has no label for B-PER; name its types in teachers.labels \(it has PER, LOC;",
+        ),
+        (
+            IOB2,
+            {"B-PER": "B-PERSON"},
+            r"has no label for B-PER and has labels that are not among .*\(B-PERSON\)",
+        ),
+        (IOB2, {"PER": "PERSON"}, r"teachers.labels: 'PERSON' is no label of the corpus \(LOC, PER\)"),
+        (IOB2, {"*": "MISC"}, r"teachers.labels: 'MISC' is no label of the corpus"),
+        (IOB2, {"B-ORG": "O"}, r"has no label 'B-ORG'; choose from PER, LOC in teachers.labels, or \"\*\""),
+        (IOB2, {"ORG": "O"}, r"has no label 'ORG'; choose from PER, LOC"),
     ],
 )
 def test_labels_that_do_not_correspond_are_refused_with_a_hint(labels, renamed, message):

@@ -264,9 +264,12 @@ def test_long_sentences_are_read_in_the_same_windows_with_hidden_states(tmp_path
         )
 
 
-def test_its_onnx_graph_gives_the_same_labels(tmp_path):
+@pytest.mark.parametrize("names", [{}, {"PER": "LOC", "town": "PER", "*": "O"}])
+def test_its_onnx_graph_gives_the_same_labels(tmp_path, names):
     """With IOB2 labels, as published: BIOES tags are read from two words and may be impossible."""
-    teacher = HFTokenClassifierTeacher(path=make_checkpoint(tmp_path / "tiny", layers=2))
+    labels = (*IOB2, "B-town", "I-town", "B-date", "I-date") if names else IOB2
+    path = make_checkpoint(tmp_path / "tiny", labels=labels, layers=2)
+    teacher = HFTokenClassifierTeacher(path=path, labels=names)
     model = teacher.build(BuildInputs(tag_set=NER)).eval()
     assert model.piece_limit == 16
     session = session_of(model.to_onnx())

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from raykd.corpora.answers.labellings import AnswerError, UnmappedError
+from raykd.forms.tag_schemes import has_span_form
 from raykd.metrics.bioes import OUTSIDE
 
 REST = "*"
@@ -13,16 +14,16 @@ REST = "*"
 
 
 class LeftOutError(AnswerError):
-    """A label with the name null: a labelling that has it is impossible."""
+    """A label with the name null: a labelling that has it is impossible, and its probability is left out."""
 
 
 @dataclass(frozen=True)
 class LabelNames:
-    """The labels of an annotator as labels of a corpus.
+    """The labels of an annotator or a checkpoint as labels of a corpus.
 
     Attributes:
         labels: Labels of the corpus: types of spans, tags or classes.
-        names: Label of the annotator → label of the corpus; `O` for none, null to leave labellings out that have it.
+        names: Other label → label of the corpus; `O` for none, null to leave out whatever has the label.
     """
 
     labels: frozenset[str]
@@ -34,12 +35,12 @@ class LabelNames:
 
         Args:
             labels: Labels of the corpus.
-            names: Label of the annotator → label of the corpus.
+            names: Other label → label of the corpus.
         """
         return LabelNames(frozenset(labels), dict(names))
 
     def rename(self, label: str) -> str:
-        """Return the corpus' label for a label of the annotator, or `O`.
+        """Return the corpus' label for another label, or `O`.
 
         Raises:
             UnmappedError: The label is none of the corpus, and has no other name.
@@ -51,6 +52,25 @@ class LabelNames:
         if name != OUTSIDE and name not in self.labels:
             raise UnmappedError(label)
         return name
+
+    def rename_tag(self, tag: str, *, spans: bool) -> str:
+        """Return a tag with the corpus' label in place of its own: `B-PERSON` becomes `B-PER` or `O`.
+
+        Args:
+            tag: Tag of a word.
+            spans: True if tags are letters with types of spans; false if a tag is a label itself.
+
+        Raises:
+            UnmappedError: As of `rename`, with the type of the tag.
+            LeftOutError: As of `rename`.
+        """
+        if tag == OUTSIDE:
+            return OUTSIDE
+        if not spans or not has_span_form(tag):
+            return self.rename(tag)
+        name = self.rename(tag[2:])
+        # Corpora of opinions have spans of a type O.
+        return OUTSIDE if name == OUTSIDE and name not in self.labels else f"{tag[0]}-{name}"
 
     def faults(self) -> list[str]:
         """Return the names that are no labels of the corpus, as sentences."""
