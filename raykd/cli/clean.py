@@ -33,15 +33,29 @@ def clean(
         str | None,
         typer.Option(metavar="AGE", help="Remove only parts unchanged for this long: 12h, 30d or 8w."),
     ] = None,
+    answers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Remove the answers of this annotator (answers-…); nothing else does."
+        ),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Remove without asking.")] = False,
 ) -> None:
     """Remove parts of STORE (default: .raykd) that no sweep uses, also from distill and precompute; asks first."""
+    if answers is not None and (sweep is not None or older_than is not None):
+        raise SpecError(
+            (Fault("--answers", None, answers, "it cannot be combined with other options; omit them"),)
+        )
     storage, before = open_store(store), _changed_before(older_than, sweep)
     with stderr.status("reading …") as status:
-        from raykd.sweep.removal import nothing_runs, plan_removal, remove  # torch takes seconds to import
+        # torch takes seconds to import
+        from raykd.sweep.removal import nothing_runs, plan_answers_removal, plan_removal, remove
 
         with nothing_runs(storage, sweep, note=stdout.print):
-            planned = plan_removal(storage, sweep, changed_before_ns=before)
+            if answers is not None:
+                planned = plan_answers_removal(storage, answers, note=stdout.print)
+            else:
+                planned = plan_removal(storage, sweep, changed_before_ns=before)
             status.stop()
             if not planned.parts and not planned.records:
                 stdout.print(

@@ -275,12 +275,13 @@ class Asking:
         if failures < self._annotator.tries:
             pause = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** (failures - 1))
             return [Batch(texts, failures, time.monotonic() + pause)]
-        if failure.kind == "service":
+        # One of several texts may be at fault: each has a try of its own.
+        if failure.kind != "service" and len(texts) > 1:
+            return [Batch([text], failures - 1) for text in texts]
+        if failure.kind != "reply":
             raise RunError(
                 f"{title} failed {pluralise(failures, 'time')} in a row: {failure.problem}; {kept}"
             )
-        if len(texts) > 1:  # one of them may be at fault: each has a try of its own
-            return [Batch([text], failures - 1) for text in texts]
         origin = f"the answer to {texts[0].text[:40]!r}"
         self._on_answers([StoredAnswer(texts[0].key, "", failure.problem, origin)])
         return []

@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from raykd.errors import StoreError
+from raykd.storage.layout import ANSWERS
 from raykd.storage.store import Stamp, Storage
 from raykd.sweep.lease import NAME as LEASE
-from raykd.sweep.lease import hold_lease
+from raykd.sweep.lease import hold_lease, refuse_if_leased
 from raykd.sweep.records import NAME, sweeps_in
-from raykd.sweep.uses import Part, refuse_if_running, unused, used_alone
+from raykd.sweep.uses import Part, parts_of, refuse_if_running, unused, used_alone
 
 RECORDS = re.compile(
     r"sweep\.json|teachers\.json|tracking\.json|status\.json|trials/\d+\.json|trials\.parquet|front\.(html|csv)"
@@ -94,6 +95,25 @@ def plan_removal(
     return Removal(None, tuple(old))
 
 
+def plan_answers_removal(storage: Storage, name: str, *, note: Callable[[str], None]) -> Removal:
+    """List the files of an annotator's answers, which are removed only by name.
+
+    Args:
+        storage: The store.
+        name: Identity of the annotator, `answers-…`.
+        note: Called with a sentence about each wait.
+
+    Raises:
+        StoreError: There are no such answers, or the annotator is being asked.
+    """
+    stored = {part.name: part for part in parts_of(storage) if part.kind == ANSWERS}
+    if name not in stored:
+        hint = f"there are {', '.join(stored)}" if stored else "it has no answers"
+        raise StoreError(f"answers {name!r}", f"are not in the store {storage.address}", hint)
+    refuse_if_leased(storage.child(ANSWERS, name), note=note)
+    return Removal(None, (stored[name],))
+
+
 def remove(storage: Storage, planned: Removal, *, note: Callable[[str], None]) -> None:
     """Remove the planned files, unless they have come into use meanwhile.
 
@@ -110,6 +130,7 @@ def remove(storage: Storage, planned: Removal, *, note: Callable[[str], None]) -
         free = {part.name for part in unused(storage)}
     else:
         free = {part.name for part in used_alone(storage, planned.sweep)}
+    free |= {part.name for part in planned.parts if part.kind == ANSWERS}  # named, so that they are meant
     for name in sorted(planned.records, key=lambda name: (name.endswith("/sweep.json"), name)):
         storage.remove(name)
     for part in planned.parts:

@@ -234,6 +234,12 @@ def test_code_at_fault_ends_the_asking_at_once(tmp_path, ray_cluster):
     assert calls == {0: 1}
 
 
+def test_a_text_on_which_every_actor_dies_ends_the_asking_and_is_not_stored(tmp_path, ray_cluster):
+    answers, _, error = ask_about(tmp_path, "if number == 1: os._exit(1)", 4, tries=1, actors=1)
+    assert "its actor ended" in str(error)
+    assert 1 not in answers
+
+
 @pytest.mark.slow
 def test_an_actor_that_dies_or_hangs_is_replaced(tmp_path, ray_cluster):
     body = "if call == 1 and number == 1: os._exit(1)\n        if call == 1 and number == 5: time.sleep(600)"

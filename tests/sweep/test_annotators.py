@@ -9,7 +9,7 @@ import re
 import mlflow
 import pytest
 
-from raykd.errors import RunError, SpecError
+from raykd.errors import RunError, SpecError, StoreError
 from raykd.precompute.asking import Asker
 from raykd.sweep.phases import questions
 from tests.sweep.in_process import call, code_of, without_ray
@@ -179,12 +179,31 @@ def test_no_text_is_asked_about_twice(texts, asked_texts, tmp_path, capsys, monk
         assert len(asked_texts()) - len(second) == 5
         call("precompute", "s.yaml", "--set", "teachers.version='2'")
         assert len(asked_texts()) == 2 * len(set(second)) + 5 + 1
+        (tmp_path / "my_teacher.py").unlink()
+        call("precompute", "s.yaml")  # all is answered: the code is not needed
+        write_code(tmp_path)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert [path for path in files if b"k3y-canary" in path.read_bytes()] == []
     monkeypatch.delenv("SERVICE_KEY")
     with without_ray():
         assert code_of("precompute", "s.yaml", "--set", "teachers.version='3'") == RunError.exit_code
     assert "SERVICE_KEY is not set" in capsys.readouterr().err
+
+
+def test_clean_removes_answers_only_by_name(texts, asked_texts, tmp_path, capsys):
+    with without_ray():
+        call("precompute", "s.yaml")
+        (folder,) = (tmp_path / "store/answers").iterdir()
+        call("clean", "store", "--yes")
+        assert list(folder.glob("batch-*"))
+        assert (
+            code_of("clean", "store", "--answers", "answers-0000000000000000", "--yes")
+            == StoreError.exit_code
+        )
+        assert f"there are {folder.name}" in capsys.readouterr().err
+        assert code_of("clean", "store", "--answers", folder.name, "--sweep", "asked") == SpecError.exit_code
+        call("clean", "store", "--answers", folder.name, "--yes")
+    assert not folder.exists()
 
 
 def test_too_many_unusable_answers_end_the_asking_early(texts, asked_texts, tmp_path, capsys, monkeypatch):

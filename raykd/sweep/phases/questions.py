@@ -12,7 +12,7 @@ from raykd.cluster.topology import Group, Topology
 from raykd.corpora.answers import AnswerError, AskedText
 from raykd.corpora.answers.labellings import UnmappedError
 from raykd.corpora.answers.stored_answer import StoredAnswer
-from raykd.errors import PlacementError, RunError
+from raykd.errors import MissingError, PlacementError, RunError
 from raykd.pluralise import pluralise
 from raykd.precompute.asking import Asking
 from raykd.storage.layout import ANSWERS
@@ -78,7 +78,10 @@ def source_warnings(sweep: Sweep) -> Iterator[str]:
     for question in questions(sweep):
         annotator_id = question.annotator.pinned().answers_id
         described = annotator_description(sweep.storage, annotator_id)
-        source = question.annotator.find_source(source_folders(sweep.document))
+        try:
+            source = question.annotator.find_source(source_folders(sweep.document))
+        except MissingError:  # an error only where it is needed: `refuse_unaskable`
+            continue
         if described and described.get("source_sha256") != source.sha256:
             yield (
                 f"{source.path} has changed since {question.annotator.title} was first asked: its stored answers are "
