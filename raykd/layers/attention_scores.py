@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from torch import nn
 
 from raykd.errors import StoreError
+from raykd.layers.checkpoint import quiet_transformers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +25,7 @@ NAMES = (("query", "key"), ("q_lin", "k_lin"), ("q_proj", "k_proj"))
 
 ROTARY = ("rotary", "roformer")
 """Parts of names of modules or classes that rotate queries and keys by position (Su et al. 2021)."""
-HINT = "omit the objective 'attention', or use BERT, RoBERTa or DistilBERT"
+HINT = "omit the objective 'attention', or use BERT, RoBERTa, XLM-R or DistilBERT"
 
 Scores = dict[int, "Float[Tensor, 'batch head piece piece']"]
 
@@ -56,12 +57,7 @@ def attention_scores(base: PreTrainedModel, layers: Sequence[int]) -> Iterator[S
             rotated by position afterwards.
     """
     config, name, scores = base.config, str(base.config.name_or_path), Scores()
-    names = [f"{module_name} {type(part).__name__}".lower() for module_name, part in base.named_modules()]
-    if any(word in module_name for module_name in names for word in ROTARY):
-        problem = (
-            "rotates queries and keys by position, so its attention scores cannot be read from its layers"
-        )
-        raise StoreError(name, problem, HINT)
+    _refuse_rotation(base, name)
     stack, heads = encoder_layers(base, config.num_hidden_layers), config.num_attention_heads
     with ExitStack() as hooks:
         for layer in layers:
@@ -70,6 +66,39 @@ def attention_scores(base: PreTrainedModel, layers: Sequence[int]) -> Iterator[S
             hooks.callback(query.register_forward_hook(_store_queries(queries)).remove)
             hooks.callback(key.register_forward_hook(_store_scores(queries, scores, layer, heads)).remove)
         yield scores
+
+
+def refuse_hidden_attention(folder: str) -> None:
+    """Check that attention scores can be read from a checkpoint's encoder, by its configuration alone.
+
+    Args:
+        folder: folder of the checkpoint.
+
+    Raises:
+        StoreError: as of `attention_scores`, or no encoder has this configuration.
+    """
+    import torch
+    from transformers import AutoConfig, AutoModel
+
+    try:
+        with torch.device("meta"), quiet_transformers():
+            base = AutoModel.from_config(AutoConfig.from_pretrained(folder, trust_remote_code=False))
+    except (OSError, ValueError) as error:
+        raise StoreError(
+            folder, f"cannot be loaded ({error})", "give a checkpoint that AutoModel reads"
+        ) from error
+    _refuse_rotation(base, folder)
+    stack = encoder_layers(base, base.config.num_hidden_layers)
+    _projections(None if stack is None else stack[0], folder)
+
+
+def _refuse_rotation(base: nn.Module, name: str) -> None:
+    names = [f"{module_name} {type(part).__name__}".lower() for module_name, part in base.named_modules()]
+    if any(word in module_name for module_name in names for word in ROTARY):
+        problem = (
+            "rotates queries and keys by position, so its attention scores cannot be read from its layers"
+        )
+        raise StoreError(name, problem, HINT)
 
 
 def _projections(layer: nn.Module | None, name: str) -> tuple[nn.Module, nn.Module]:

@@ -197,7 +197,15 @@ class ReproducibleDropout(TorchFunctionMode):
 def _reproducible_dropout(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
-    return apply_dropout(input, p) if training and p else input
+    if not training or not p:
+        return input
+    masks = _masks.get()
+    if masks is None or len(input) == len(masks.rows_B):
+        return apply_dropout(input, p)
+    # DeBERTa drops components of its relative positions [positions, D], which belong to no sentence: the mask is the
+    # same on every worker, and another one for each layer.
+    masks.drawn += 1
+    return apply_dropout(input, p, keys_N=torch.arange(len(input), device=input.device) + (masks.drawn << 32))
 
 
 def _child_states(state: Tensor, count: int) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
@@ -59,6 +60,17 @@ class HFConfig(Frozen):
             StoreError: the folder holds no checkpoint.
         """
         refuse_unreadable(self.path)
+
+    def refuse_hidden_attention(self) -> None:
+        """Check that attention scores can be read from its layers; a name on the Hub is not looked up.
+
+        Raises:
+            StoreError: they cannot.
+        """
+        from raykd.layers.attention_scores import refuse_hidden_attention  # torch takes seconds to import
+
+        if Path(self.path).is_dir():
+            refuse_hidden_attention(self.path)
 
     def pinned(self, language: str | None = None) -> Self:
         """Return the configuration with the checkpoint's checksum, which makes its identity that of the weights."""

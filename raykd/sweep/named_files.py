@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from raykd.errors import Fault, MissingError, SpecError, StoreError
+from raykd.layers.hf_config import HFConfig
 from raykd.recipes.run import find_starting_run
 from raykd.spec import Document, covering_trees
 from raykd.storage.store import Storage
@@ -29,7 +30,8 @@ def check_named_files(document: Document) -> list[str]:
         Notes on missing files; another sweep may have to write them first.
 
     Raises:
-        SpecError: An existing file is of another kind, such as a folder without a checkpoint; with all such faults.
+        SpecError: An existing file is of another kind, such as a folder without a checkpoint, or a checkpoint does not
+            show the attention scores that an objective compares; with all such faults.
     """
     notes: dict[str, None] = {}
     faults: list[Fault] = []
@@ -37,11 +39,14 @@ def check_named_files(document: Document) -> list[str]:
         seeds = [
             recipe.with_seed_offset(offset).scoped_student for offset in range(recipe.search.runs_per_setting)
         ]
+        compares_attention = any(stage.objective.attention_layers for stage in recipe.all_stages)
         for part in _parts((recipe.teachers, *seeds)):
             try:
                 part.refuse_unreadable(recipe.corpus.languages)
                 if isinstance(part, AskedAnnotator):
                     part.find_source(source_folders(document))
+                if isinstance(part, HFConfig) and part in (recipe.teachers, *seeds) and compares_attention:
+                    part.refuse_hidden_attention()
             except MissingError as error:
                 notes |= dict.fromkeys(f"{fault.path}: {error}" for fault in _faults_at(document, error))
             except StoreError as error:

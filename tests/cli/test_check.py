@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -245,6 +246,25 @@ def test_a_checkpoint_that_can_be_fine_tuned_is_valid(tmp_path, capsys):
     of_encoder(tmp_path / "given")
     call("check", given(tmp_path, f"{{kind: hf_token_classifier, path: {tmp_path}/given, fine_tune: true}}"))
     assert "given" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["bert", "modernbert", "deberta-v2"])
+def test_attention_that_a_checkpoint_does_not_show_is_refused(tmp_path, capsys, kind):
+    sizes = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 8}
+    checkpoint(tmp_path / "given", model_type=kind, vocab_size=9, pad_token_id=0, **sizes)
+    file = Path(given(tmp_path, f"{{kind: hf_token_classifier, path: {tmp_path}/given, fine_tune: true}}"))
+    student = f"{{kind: pretrained, path: {tmp_path}/given}}"
+    attention = "objective: {kind: attention, layers: [1], student_layers: [1]}"
+    file.write_text(
+        file.read_text().replace(BILSTM, student).replace("objective: {kind: posterior}", attention)
+    )
+    if kind == "bert":
+        call("check", str(file))
+        return
+    assert code_of("check", str(file)) == 2
+    output = " ".join(capsys.readouterr().err.split())
+    for line, key in ((4, "teachers.path"), (5, "student.path")):
+        assert re.search(rf"{file}:{line} {key}: {tmp_path}/given .*omit the objective 'attention'", output)
 
 
 @pytest.mark.parametrize(("student", "key", "problem"), [

@@ -90,3 +90,16 @@ def test_dropout_of_another_library_draws_here():
     with step_masks(1, torch.tensor([2])), ReproducibleDropout():
         assert torch.equal(module(inputs[2:3]), whole[2:3])
     assert set(whole.unique().tolist()) == {0.0, 2.0}
+
+
+def test_rows_that_belong_to_no_sentence_have_the_masks_of_every_worker():
+    """As the relative positions of DeBERTa, of which every layer drops components."""
+    module, positions = torch.nn.Dropout(0.5), torch.ones(8, 64)
+    masks = []
+    for rows in (torch.arange(4), torch.tensor([2])):
+        with step_masks(1, rows), ReproducibleDropout():
+            masks.append(torch.stack([module(positions), module(positions)]))
+    assert torch.equal(*masks)
+    first, second = masks[0]
+    assert not torch.equal(first, second)
+    assert len(first.unique(dim=0)) == 8

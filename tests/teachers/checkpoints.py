@@ -3,14 +3,8 @@
 from pathlib import Path
 
 import torch
-from transformers import (
-    BertConfig,
-    BertForMaskedLM,
-    BertForSequenceClassification,
-    BertForTokenClassification,
-    BertModel,
-    BertTokenizerFast,
-)
+import transformers
+from transformers import BertTokenizerFast
 
 PIECES = (
     "[PAD]",
@@ -24,10 +18,31 @@ PIECES = (
     "bo",
 )
 IOB2 = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
+MARKS = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
+ARCHITECTURES = {
+    # RoBERTa numbers positions from after the padding's id.
+    "XLMRoberta": lambda longest: {**MARKS, "max_position_embeddings": longest + 1, "type_vocab_size": 1},
+    # The settings of DeBERTa-v3, with fewer positions.
+    "DebertaV2": lambda longest: {
+        "pad_token_id": 0, "type_vocab_size": 0, "relative_attention": True, "position_buckets": 4,
+        "norm_rel_ebd": "layer_norm", "share_att_key": True, "pos_att_type": "p2c|c2p", "position_biased_input": False,
+        "max_relative_positions": -1,
+    },
+    "ModernBert": lambda longest: {
+        **MARKS, "cls_token_id": 2, "sep_token_id": 3, "type_vocab_size": 0, "local_attention": 4,
+        "global_attn_every_n_layers": 2, "attention_dropout": 0.1, "mlp_dropout": 0.1, "embedding_dropout": 0.1,
+    },
+    "EuroBert": lambda longest: {
+        **MARKS, "mask_token_id": 4, "type_vocab_size": 0, "attention_dropout": 0.1,
+    },
+}  # fmt: skip
+"""Beginning of the names of classes in Transformers → settings that differ from BERT's, for a length in pieces."""
 
 
-def make_checkpoint(folder: Path, *, labels=IOB2, longest=16, head=True, seed=0, layers=1, types=2) -> str:
-    """Write a small BERT model and tokenizer into a folder and return the path.
+def make_checkpoint(
+    folder: Path, *, labels=IOB2, longest=16, head=True, seed=0, layers=1, types=2, kind="Bert"
+) -> str:
+    """Write a small model with random weights, and BERT's tokenizer, into a folder and return the path.
 
     Args:
         folder: the folder.
@@ -38,6 +53,7 @@ def make_checkpoint(folder: Path, *, labels=IOB2, longest=16, head=True, seed=0,
         seed: seed of the weights.
         layers: layers of the encoder.
         types: types of pieces; 2 marks the second text of a pair.
+        kind: beginning of the names of the classes in Transformers: `Bert`, or one of `ARCHITECTURES`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     vocabulary = folder / "vocab.txt"
@@ -59,9 +75,10 @@ def make_checkpoint(folder: Path, *, labels=IOB2, longest=16, head=True, seed=0,
         "num_labels": len(labels or IOB2),
         "type_vocab_size": types,
     }
-    config = BertConfig(**sizes, **label_names, initializer_range=0.5)
+    sizes |= ARCHITECTURES[kind](longest) if kind in ARCHITECTURES else {}
+    config = getattr(transformers, f"{kind}Config")(**sizes, **label_names, initializer_range=0.5)
     torch.manual_seed(seed)
-    heads = {True: BertForTokenClassification, False: BertModel, "sequence": BertForSequenceClassification}
-    heads["masked"] = BertForMaskedLM
-    heads[head](config).save_pretrained(folder)
+    heads = {True: "ForTokenClassification", False: "Model", "sequence": "ForSequenceClassification"}
+    heads["masked"] = "ForMaskedLM"
+    getattr(transformers, kind + heads[head])(config).save_pretrained(folder)
     return str(folder)

@@ -3,11 +3,13 @@ import re
 
 import pytest
 import torch
+import transformers
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from raykd.errors import ExportError, StoreError
 from raykd.forms import FLAT, SPANS, UTTERANCES
 from raykd.layers.checkpoint import weights_checksum
+from raykd.layers.dropout import step_masks
 from raykd.layers.label_map import match_labels
 from raykd.layers.model import load_weights, save_weights
 from raykd.layers.model_config import BuildInputs
@@ -15,7 +17,7 @@ from raykd.structures import token_marginals
 from raykd.teachers import HFTokenClassifierTeacher
 from tests.layers.batches import make_batch
 from tests.layers.graphs import assert_same_as, session_of
-from tests.teachers.checkpoints import IOB2, make_checkpoint
+from tests.teachers.checkpoints import ARCHITECTURES, IOB2, make_checkpoint
 
 NER = SPANS.tag_set(["LOC", "PER"])
 SENTENCES = (("abc", "an", "zz", "jij"), ("bo",), ("an", "abcabc"))
@@ -285,3 +287,90 @@ def test_a_model_that_cannot_be_traced_is_refused(checkpoint, monkeypatch):
     model = HFTokenClassifierTeacher(path=checkpoint).build(BuildInputs(tag_set=NER))
     with pytest.raises(ExportError, match=r"cannot export this model \(no such operator\)"):
         model.to_onnx()
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(
+            kind,
+            marks=pytest.mark.skipif(
+                not hasattr(transformers, f"{kind}Config"), reason=f"Transformers here has no {kind}"
+            ),
+        )
+        for kind in ARCHITECTURES
+    ],
+)
+def architecture(request, tmp_path_factory):
+    """The name of an architecture, and the folder of a checkpoint."""
+    folder = tmp_path_factory.mktemp(request.param)
+    return request.param, make_checkpoint(folder, layers=2, kind=request.param)
+
+
+def test_other_architectures_label_as_published(architecture):
+    _, path = architecture
+    teacher = HFTokenClassifierTeacher(path=path)
+    teacher.refuse_unreadable(["en"])
+    model = teacher.build(BuildInputs(tag_set=NER)).eval()
+    assert model.piece_limit == 16
+    output = model(batch_for(teacher), layers=(0, 1, -1), pieces=(2,))
+    bare = AutoModelForTokenClassification.from_pretrained(path).eval()
+    tokenizer, labels = AutoTokenizer.from_pretrained(path), match_labels(IOB2, NER, {}, checkpoint=path)
+    for b, words in enumerate(SENTENCES):
+        pieces = tokenizer(list(words), is_split_into_words=True, return_tensors="pt")
+        inputs = {name: pieces[name] for name in ("input_ids", "attention_mask")}
+        with torch.no_grad():
+            expected = bare(**inputs, output_hidden_states=True)
+        firsts = [pieces.word_ids().index(word) for word in range(len(words))]
+        emissions_TY = labels.emissions(expected.logits[:, firsts], torch.tensor([len(words)]))[0]
+        torch.testing.assert_close(
+            output.distribution.emissions_BTY[b, : len(words)].exp(), emissions_TY.exp(), rtol=1e-4, atol=1e-5
+        )
+        for layer, states_BTD in output.hidden.items():
+            torch.testing.assert_close(
+                states_BTD[b, : len(words)], expected.hidden_states[layer][0][firsts], rtol=1e-4, atol=1e-5
+            )
+    assert output.pieces[2].shape[-1] == teacher.hidden_size(2) == teacher.embedding_dim == 16
+
+
+def test_other_architectures_are_fine_tuned_alike_by_one_worker_and_two(architecture):
+    _, path = architecture
+    teacher = HFTokenClassifierTeacher(path=path, fine_tune=True, freeze=("embeddings", 1))
+    model = teacher.build(BuildInputs(tag_set=NER)).train()
+    with step_masks(0, torch.arange(3)):
+        whole = chain_of(model, batch_for(teacher)).emissions_BTY
+    for row, words in enumerate(SENTENCES):
+        with step_masks(0, torch.tensor([row])):
+            single_BTY = chain_of(model, batch_for(teacher, (words,))).emissions_BTY
+        torch.testing.assert_close(single_BTY[0], whole[row, : len(words)], rtol=1e-4, atol=1e-4)
+    with step_masks(1, torch.arange(3)):
+        assert not torch.allclose(chain_of(model, batch_for(teacher)).emissions_BTY, whole)
+    whole[..., 0].sum().backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+    assert all(model.layer_groups().values())
+    rebuilt = teacher.rebuild(model.architecture(), BuildInputs(tag_set=NER))
+    load_weights(rebuilt, save_weights(model))
+    expected_BTY = chain_of(model.eval(), batch_for(teacher)).emissions_BTY
+    assert torch.equal(chain_of(rebuilt.eval(), batch_for(teacher)).emissions_BTY, expected_BTY)
+
+
+@pytest.mark.parametrize("fine_tune", [False, True])
+def test_graphs_of_other_architectures_give_the_same_labels(architecture, fine_tune):
+    teacher = HFTokenClassifierTeacher(path=architecture[1], fine_tune=fine_tune)
+    model = teacher.build(BuildInputs(tag_set=NER)).eval()
+    assert_same_as(model, session_of(model.to_onnx()), batch_for(teacher))
+
+
+def test_attention_is_read_or_refused_before_anything_runs(architecture):
+    kind, path = architecture
+    teacher = HFTokenClassifierTeacher(path=path)
+    model, batch = teacher.build(BuildInputs(tag_set=NER)).eval(), batch_for(teacher)
+    problems = {"DebertaV2": "has no layers named as those of queries and keys"}
+    problems |= dict.fromkeys(("ModernBert", "EuroBert"), "rotates queries and keys by position")
+    if kind not in problems:
+        teacher.refuse_hidden_attention()
+        assert model(batch, attention=(1, 2)).attention[2].shape == (3, 2, *[batch.pieces_BP.shape[1]] * 2)
+        return
+    for refuse in (teacher.refuse_hidden_attention, lambda: model(batch, attention=(1,))):
+        with pytest.raises(StoreError, match=rf"{problems[kind]}.*; omit the objective 'attention'"):
+            refuse()
