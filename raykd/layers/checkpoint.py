@@ -185,6 +185,8 @@ def require_checksum(path: str, checksum: str, expected: str | None) -> str:
 def reading_limit(model: nn.Module, folder: str | Path) -> int:
     """Return the most pieces read at once by a checkpoint's model, special ones included.
 
+    The limit is that of the tokenizer and of the position embeddings, or, without both, that of the configuration.
+
     Args:
         model: the model of the checkpoint.
         folder: its folder.
@@ -200,7 +202,9 @@ def reading_limit(model: nn.Module, folder: str | Path) -> int:
                 module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
             )
     finite_limits = [limit for limit in limits if limit < _NO_LIMIT]
-    return min(finite_limits, default=_NO_LIMIT)
+    # DeBERTa-v3 has relative positions, and its tokenizer states no limit: it was trained on 512 pieces.
+    config: Any = model.config
+    return min(finite_limits, default=getattr(config, "max_position_embeddings", None) or _NO_LIMIT)
 
 
 def reads_token_types(model: nn.Module, folder: str | Path) -> bool:

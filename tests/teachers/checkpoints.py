@@ -21,7 +21,10 @@ IOB2 = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 MARKS = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
 ARCHITECTURES = {
     # RoBERTa numbers positions from after the padding's id.
-    "XLMRoberta": lambda longest: {**MARKS, "max_position_embeddings": longest + 1, "type_vocab_size": 1},
+    "XLMRoberta": lambda longest: {
+        "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "max_position_embeddings": longest + 2,
+        "type_vocab_size": 1,
+    },
     # The settings of DeBERTa-v3, with fewer positions.
     "DebertaV2": lambda longest: {
         "pad_token_id": 0, "type_vocab_size": 0, "relative_attention": True, "position_buckets": 4,
@@ -37,12 +40,37 @@ ARCHITECTURES = {
     },
 }  # fmt: skip
 """Beginning of the names of classes in Transformers → settings that differ from BERT's, for a length in pieces."""
+SENTENCEPIECES = {
+    "XLMRoberta": ("<s>", "<pad>", "</s>", "<unk>"),
+    "DebertaV2": ("[PAD]", "[CLS]", "[SEP]", "[UNK]"),
+}
+"""Beginning of the names of classes with a unigram tokenizer → its first pieces."""
+
+
+def write_tokenizer(folder: Path, kind: str, longest: int) -> None:
+    """Write a small tokenizer into a folder: SentencePiece's for models that have one, else BERT's.
+
+    Args:
+        folder: the folder.
+        kind: see `make_checkpoint`.
+        longest: most pieces that the model reads at once.
+    """
+    if kind in SENTENCEPIECES:
+        pieces = [*((piece, 0.0) for piece in SENTENCEPIECES[kind]), ("▁", -3.0)]
+        pieces += [*((letter, -4.0) for letter in "abcdefghij"), ("▁an", -1.5), ("▁bo", -1.5)]
+        tokenizer_class = getattr(transformers, f"{kind}Tokenizer")
+        tokenizer = tokenizer_class(vocab=pieces, model_max_length=longest)
+    else:
+        vocabulary = folder / "vocab.txt"
+        vocabulary.write_text("\n".join(PIECES))
+        tokenizer = BertTokenizerFast(vocab=str(vocabulary), do_lower_case=False, model_max_length=longest)
+    tokenizer.save_pretrained(folder)
 
 
 def make_checkpoint(
     folder: Path, *, labels=IOB2, longest=16, head=True, seed=0, layers=1, types=2, kind="Bert"
 ) -> str:
-    """Write a small model with random weights, and BERT's tokenizer, into a folder and return the path.
+    """Write a small model with random weights, and a tokenizer, into a folder and return the path.
 
     Args:
         folder: the folder.
@@ -56,10 +84,7 @@ def make_checkpoint(
         kind: beginning of the names of the classes in Transformers: `Bert`, or one of `ARCHITECTURES`.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    vocabulary = folder / "vocab.txt"
-    vocabulary.write_text("\n".join(PIECES))
-    tokenizer = BertTokenizerFast(vocab=str(vocabulary), do_lower_case=False, model_max_length=longest)
-    tokenizer.save_pretrained(folder)
+    write_tokenizer(folder, kind, longest)
     label_names = {}
     if labels is not None:
         label_names = {"id2label": dict(enumerate(labels)), "label2id": {x: i for i, x in enumerate(labels)}}

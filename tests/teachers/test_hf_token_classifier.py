@@ -313,11 +313,13 @@ def test_other_architectures_label_as_published(architecture):
     teacher.refuse_unreadable(["en"])
     model = teacher.build(BuildInputs(tag_set=NER)).eval()
     assert model.piece_limit == 16
-    output = model(batch_for(teacher), layers=(0, 1, -1), pieces=(2,))
+    batch = batch_for(teacher)
+    output = model(batch, layers=(0, 1, -1), pieces=(2,))
     bare = AutoModelForTokenClassification.from_pretrained(path).eval()
     tokenizer, labels = AutoTokenizer.from_pretrained(path), match_labels(IOB2, NER, {}, checkpoint=path)
     for b, words in enumerate(SENTENCES):
         pieces = tokenizer(list(words), is_split_into_words=True, return_tensors="pt")
+        assert torch.equal(batch.pieces_BP[b, : batch.piece_lengths_B[b]], pieces["input_ids"][0])
         inputs = {name: pieces[name] for name in ("input_ids", "attention_mask")}
         with torch.no_grad():
             expected = bare(**inputs, output_hidden_states=True)
@@ -354,6 +356,24 @@ def test_other_architectures_are_fine_tuned_alike_by_one_worker_and_two(architec
     assert torch.equal(chain_of(rebuilt.eval(), batch_for(teacher)).emissions_BTY, expected_BTY)
 
 
+@pytest.mark.parametrize("settings", [{"vocabulary": "pruned"}, {"precision": "bf16"}])
+def test_other_architectures_give_the_same_with_fewer_pieces_and_nearly_with_fewer_bits(
+    architecture, settings
+):
+    chains = []
+    for changes in ({}, settings):
+        teacher = HFTokenClassifierTeacher(path=architecture[1], fine_tune=True, **changes)
+        vocabulary = teacher.tokenizer.build(sorted({word for words in SENTENCES for word in words}))
+        torch.manual_seed(0)
+        model = teacher.build(BuildInputs(tag_set=NER, kept_pieces=vocabulary.checkpoint_ids)).eval()
+        batch = make_batch(range(3), vocabulary=vocabulary, characters=False, sentences=SENTENCES)
+        chains.append(chain_of(model, batch))
+    exact_BTY, other_BTY = (chain.emissions_BTY[chain.mask_BT].softmax(-1) for chain in chains)
+    torch.testing.assert_close(
+        other_BTY, exact_BTY, rtol=0, atol=0.1 if settings.get("precision") == "bf16" else 1e-6
+    )
+
+
 @pytest.mark.parametrize("fine_tune", [False, True])
 def test_graphs_of_other_architectures_give_the_same_labels(architecture, fine_tune):
     teacher = HFTokenClassifierTeacher(path=architecture[1], fine_tune=fine_tune)
@@ -374,3 +394,13 @@ def test_attention_is_read_or_refused_before_anything_runs(architecture):
     for refuse in (teacher.refuse_hidden_attention, lambda: model(batch, attention=(1,))):
         with pytest.raises(StoreError, match=rf"{problems[kind]}.*; omit the objective 'attention'"):
             refuse()
+
+
+def test_a_limit_that_no_tokenizer_states_is_that_of_the_configuration(tmp_path):
+    """As of DeBERTa-v3, whose positions are relative."""
+    path = make_checkpoint(tmp_path, kind="DebertaV2", longest=24)
+    file = tmp_path / "tokenizer_config.json"
+    settings = json.loads(file.read_text())
+    del settings["model_max_length"]
+    file.write_text(json.dumps(settings))
+    assert HFTokenClassifierTeacher(path=path).build(BuildInputs(tag_set=NER)).piece_limit == 24
