@@ -6,7 +6,7 @@ import importlib
 import inspect
 import linecache
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from hashlib import sha256
 from importlib.machinery import PathFinder
@@ -82,11 +82,12 @@ class PythonTeacher(AskedAnnotator):
     def open(self, source: AnnotatorSource) -> Labeller:
         name = self.function.partition(":")[2]
         module = _run_source(self.module, source) if source.content else importlib.import_module(self.module)
-        try:
-            found: Callable[..., Any] = getattr(module, name)
-        except AttributeError:
-            raise ImportError(f"{source.path} has no {name}") from None
-        return found(**self.arguments) if inspect.isclass(found) else partial(found, **self.arguments)
+        labeller: Any = getattr(module, name, None)
+        if labeller is None:
+            raise ImportError(f"{source.path} has no {name}")
+        return (
+            labeller(**self.arguments) if inspect.isclass(labeller) else partial(labeller, **self.arguments)
+        )
 
 
 def _run_source(name: str, source: AnnotatorSource) -> ModuleType:
