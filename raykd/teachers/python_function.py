@@ -85,9 +85,10 @@ class PythonTeacher(AskedAnnotator):
         labeller: Any = getattr(module, name, None)
         if labeller is None:
             raise ImportError(f"{source.path} has no {name}")
-        return (
+        made: Any = (
             labeller(**self.arguments) if inspect.isclass(labeller) else partial(labeller, **self.arguments)
         )
+        return made
 
 
 def _run_source(name: str, source: AnnotatorSource) -> ModuleType:

@@ -47,15 +47,15 @@ def find_answer_files(folder: str) -> AnswerFiles | None:
     labels = Counter[str]()
     for path in sorted(Path(folder).rglob("*")) if Path(folder).is_dir() else ():
         records = list(_records(path)) if path.suffix in ENDINGS else []
-        form = next((form for key, form in KEYS.items() if any(key in record for record in records)), None)
-        if form is not None:
-            by_form.setdefault(form, []).append(str(path))
+        forms = [form for key, form in KEYS.items() if any(key in record for record in records)]
+        if forms:
+            by_form.setdefault(forms[0], []).append(str(path))
             labels.update(label for record in records for key in KEYS for label in _labels(record.get(key)))
     if not by_form:
         return None
-    form = max(by_form, key=lambda form: len(by_form[form]))
-    names = [label for label, _ in labels.most_common() if label != OUTSIDE]
-    return AnswerFiles(tuple(by_form[form]), form, tuple(names))
+    commonest, names = max(by_form.items(), key=lambda item: len(item[1]))
+    ordered = tuple(label for label, _ in labels.most_common() if label != OUTSIDE)
+    return AnswerFiles(tuple(names), commonest, ordered)
 
 
 def _records(path: Path) -> Iterator[Mapping[str, Any]]:
