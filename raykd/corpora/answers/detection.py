@@ -8,15 +8,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from raykd.corpora.answers.answer_records import MENTIONS, PROBABILITIES, SAMPLES, Form
+from raykd.corpora.answers.answer_records import Form
 from raykd.corpora.record_spans import LABELS
 from raykd.forms.tag_schemes import has_span_form
 from raykd.metrics.bioes import OUTSIDE
 
 ENDINGS = (".jsonl", ".json")
-KEYS: Mapping[str, Form] = {SAMPLES: "samples", PROBABILITIES: "probabilities", MENTIONS: "mentions"}
+KEYS: Mapping[str, Form] = MappingProxyType(
+    {"samples": "samples", "probabilities": "probabilities", "mentions": "mentions"}
+)
 """Keys that only answers have; `spans` and `labels` may be gold."""
 MOST_RECORDS = 5000
 """Records of a file that are read for their labels."""
@@ -47,7 +50,7 @@ def find_answer_files(folder: str) -> AnswerFiles | None:
     labels = Counter[str]()
     for path in sorted(Path(folder).rglob("*")) if Path(folder).is_dir() else ():
         records = list(_records(path)) if path.suffix in ENDINGS else []
-        forms = [form for key, form in KEYS.items() if any(key in record for record in records)]
+        forms: list[Form] = [form for key, form in KEYS.items() if any(key in record for record in records)]
         if forms:
             by_form.setdefault(forms[0], []).append(str(path))
             labels.update(label for record in records for key in KEYS for label in _labels(record.get(key)))
