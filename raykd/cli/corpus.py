@@ -28,7 +28,6 @@ from raykd.report.readable_numbers import share
 from raykd.spec import Frozen, check, covering_trees
 from raykd.storage.store import Storage
 from raykd.tasks import TASKS
-from raykd.training.teacher_labels import labels_of_config
 
 DEFAULTS = {name: field.default for name, field in BuiltinSource.model_fields.items()}
 
@@ -63,6 +62,8 @@ def show(file: SweepPath, set_: Overrides = None, variant: Variants = None, smal
     try:
         task = TASKS[config.task]
         if labels := config.corpus.annotator_labels:
+            from raykd.training.teacher_labels import labels_of_config  # torch takes seconds to import
+
             corpus = labels_of_config(corpus, labels, task)
         task.check(corpus, str(file))
     except CorpusError as error:

@@ -108,7 +108,12 @@ def _with_letters(tags: Iterable[str], letters: Mapping[str, str]) -> list[str]:
 
 
 def with_bioes_letters(tags: Iterable[str], scheme: SpanScheme) -> list[str]:
-    """Replace the letters of `scheme` by those of BIOES; the result need not be valid BIOES."""
+    """Replace the letters of `scheme` by those of BIOES; the result need not be valid BIOES.
+
+    Args:
+        tags: Tags in the scheme.
+        scheme: Their scheme.
+    """
     bioes_letters = {
         scheme_letter: letter for letter, scheme_letter in _LETTERS_BY_BIOES.get(scheme, {}).items()
     }
