@@ -19,7 +19,8 @@ from raykd.corpora.detect import DetectedCorpus, detect, find_texts
 from raykd.errors import CorpusError
 from raykd.identity import PlainObject
 from raykd.sweep.annotator_draft import draft_annotated, teachers_section
-from raykd.sweep.draft import draft_sweep_file, fitting_tasks, flow_yaml
+from raykd.sweep.draft import draft_sweep_file, fitting_tasks
+from raykd.sweep.draft_lines import flow_yaml
 from raykd.tasks import TASKS
 
 MOST_LABELS, MOST_UNUSED = 8, 4

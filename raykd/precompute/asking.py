@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import Any, Literal, NamedTuple
 
 import ray
@@ -87,10 +88,10 @@ class Asker:
             if self._labeller is None:
                 self._labeller = self._annotator.open(self._source)
             values = iter(_checked(self._labeller(texts), len(texts)))
-            for asked in texts:
+            for text in texts:
                 if (value := next(values, _END)) is _END:
                     break
-                answers.append(self._stored(asked, value))
+                answers.append(self._stored(text, value))
             if len(answers) < len(texts) or next(values, _END) is not _END:
                 got = len(answers) if len(answers) < len(texts) else "more"
                 answers.clear()  # which answer is about which text is not known
@@ -99,15 +100,15 @@ class Asker:
             return Reply(answers, self._failure(error))
         return Reply(answers)
 
-    def _stored(self, asked: AskedText, value: Any) -> StoredAnswer:
-        origin, form = f"the answer to {asked.text[:40]!r}", self._annotator.answers
+    def _stored(self, text: AskedText, value: Any) -> StoredAnswer:
+        form = self._annotator.answers
         try:
-            answer = answer_json(value, asked, form)
+            answer = answer_json(value, text, form)
         except AnswerError as error:
-            return StoredAnswer(asked.key, "", self._without_keys(str(error)), origin)
+            return _unusable(text, self._without_keys(str(error)))
         samples = value.get(form) if isinstance(value, Mapping) else value
         count = len(samples) if form == "samples" and isinstance(samples, Sequence) else 1
-        return StoredAnswer(asked.key, answer, origin=origin, samples=count)
+        return StoredAnswer(text.key, answer, origin=_origin(text), samples=count)
 
     def _failure(self, error: Exception) -> Failure:
         kind = "service"
@@ -125,6 +126,14 @@ class Asker:
         return redact(" ".join(text.split()))[:MOST_CHARACTERS]
 
 
+def _origin(text: AskedText) -> str:
+    return f"the answer to {text.text[:40]!r}"
+
+
+def _unusable(text: AskedText, problem: str) -> StoredAnswer:
+    return StoredAnswer(text.key, "", problem, _origin(text))
+
+
 def _checked(values: Any, count: int) -> Iterable[Any]:
     """Return what a function returned, if it may be a list of answers."""
     if not isinstance(values, Iterable) or isinstance(values, str | bytes | Mapping):
@@ -132,22 +141,22 @@ def _checked(values: Any, count: int) -> Iterable[Any]:
     return values
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Batch:
-    """Texts that are put to the annotator together.
+    """Texts that are put to the annotator together; the one that may be tried first is the smallest.
 
     Attributes:
+        not_before: Time at which it may be tried, in seconds of the monotonic clock.
         texts: The texts.
         failures: Times that it failed without any answer.
-        not_before: Time at which it may be tried, in seconds of the monotonic clock.
     """
 
-    texts: Sequence[AskedText]
-    failures: int = 0
-    not_before: float = 0.0
+    not_before: float
+    texts: Sequence[AskedText] = field(compare=False)
+    failures: int = field(default=0, compare=False)
 
 
-class _Asked(NamedTuple):
+class _InFlight(NamedTuple):
     """A batch with an actor."""
 
     actor: Any
@@ -183,7 +192,7 @@ class Asking:
         self._most_actors = actors
         self._next_at = 0.0
         self._error: RaykdError | None = None
-        self._asked: dict[Any, _Asked] = {}
+        self._in_flight: dict[Any, _InFlight] = {}
 
     def ask(self, texts: Sequence[AskedText]) -> None:
         """Ask about texts. Batches that are with an actor when something fails are waited for.
@@ -195,49 +204,49 @@ class Asking:
             RunError: The code is at fault, or the service does not reply after all tries.
         """
         size = self._annotator.batch_size
-        waiting = [Batch(texts[first : first + size]) for first in range(0, len(texts), size)]
+        waiting = [Batch(0.0, texts[first : first + size]) for first in range(0, len(texts), size)]
         idle = [self._start() for _ in range(min(self._most_actors, len(waiting)))]
         try:
-            while self._asked or (waiting and self._error is None):
+            while self._in_flight or (waiting and self._error is None):
                 if self._error is None:
                     self._hand_out(waiting, idle)
-                for actor, again in self._replies():
+                for actor, batches in self._replies():
                     idle.append(actor)
-                    waiting += again
+                    for batch in batches:
+                        heappush(waiting, batch)
         finally:
-            for actor in (*idle, *(asked.actor for asked in self._asked.values())):
+            for actor in (*idle, *(flight.actor for flight in self._in_flight.values())):
                 ray.kill(actor)
         if self._error is not None:
             raise self._error
 
     def _hand_out(self, waiting: list[Batch], idle: list[Any]) -> None:
-        """Give batches to idle actors, as far as the limit of texts a minute allows."""
-        for batch in [batch for batch in waiting if batch.not_before <= time.monotonic()]:
+        """Give batches of a heap to idle actors, as far as the limit of texts a minute allows."""
+        while waiting and idle:
             now = time.monotonic()
-            if not idle or now < self._next_at:
+            if now < max(self._next_at, waiting[0].not_before):
                 return
-            waiting.remove(batch)
-            actor = idle.pop()
+            batch, actor = heappop(waiting), idle.pop()
             deadline = now + self._annotator.timeout_s
-            self._asked[actor.ask.remote(batch.texts)] = _Asked(actor, batch, deadline)
+            self._in_flight[actor.ask.remote(batch.texts)] = _InFlight(actor, batch, deadline)
             if self._annotator.texts_per_minute is not None:
                 seconds = 60 * len(batch.texts) / self._annotator.texts_per_minute
                 self._next_at = max(now, self._next_at) + seconds
 
     def _replies(self) -> list[tuple[Any, list[Batch]]]:
         """Take the replies that have come, or wait a moment: free actors, and batches to try again."""
-        if not self._asked:
+        if not self._in_flight:
             time.sleep(LOOK_S)
             return []
-        ready, _ = ray.wait(list(self._asked), num_returns=len(self._asked), timeout=0)
+        ready, _ = ray.wait(list(self._in_flight), num_returns=len(self._in_flight), timeout=0)
         if not ready:
-            ready, _ = ray.wait(list(self._asked), num_returns=1, timeout=LOOK_S)
-        replies = [(self._asked.pop(reference), self._reply(reference)) for reference in ready]
-        for reference, asked in list(self._asked.items()):
-            if time.monotonic() > asked.deadline:
+            ready, _ = ray.wait(list(self._in_flight), num_returns=1, timeout=LOOK_S)
+        replies = [(self._in_flight.pop(reference), self._reply(reference)) for reference in ready]
+        for reference, flight in list(self._in_flight.items()):
+            if time.monotonic() > flight.deadline:
                 problem = f"no reply within teachers.timeout_s: {self._annotator.timeout_s:g}"
-                replies.append((self._asked.pop(reference), Reply([], Failure("actor", problem))))
-        return [(self._living(asked, reply), self._take(asked.batch, reply)) for asked, reply in replies]
+                replies.append((self._in_flight.pop(reference), Reply([], Failure("actor", problem))))
+        return [(self._living(flight, reply), self._take(flight.batch, reply)) for flight, reply in replies]
 
     def _reply(self, reference: Any) -> Reply:
         try:
@@ -247,25 +256,25 @@ class Asking:
             problem = f"its actor ended ({lines[0] if lines else type(error).__name__})"
             return Reply([], Failure("actor", redact(problem)[:MOST_CHARACTERS]))
 
-    def _living(self, asked: _Asked, reply: Reply) -> Any:
+    def _living(self, flight: _InFlight, reply: Reply) -> Any:
         """The actor, or a new one in the place of one that hangs or has ended."""
         if reply.failure is None or reply.failure.kind != "actor":
-            return asked.actor
-        ray.kill(asked.actor)
+            return flight.actor
+        ray.kill(flight.actor)
         return self._start()
 
     def _take(self, batch: Batch, reply: Reply) -> list[Batch]:
         """Hand answers over; return the batches to try again."""
-        again = list[Batch]()
+        batches = list[Batch]()
         try:
             if reply.answers:
                 self._on_answers(reply.answers)
             if reply.failure is not None and self._error is None:
                 failures = 1 if reply.answers else batch.failures + 1
-                again = self._after(reply.failure, batch.texts[len(reply.answers) :], failures)
+                batches = self._after(reply.failure, batch.texts[len(reply.answers) :], failures)
         except RaykdError as error:
             self._error = self._error or error
-        return again
+        return batches
 
     def _after(self, failure: Failure, texts: Sequence[AskedText], failures: int) -> list[Batch]:
         """Return the batches to try after a failure."""
@@ -274,14 +283,13 @@ class Asking:
             raise RunError(f"{title}: {failure.problem}; {kept}")
         if failures < self._annotator.tries:
             pause = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** (failures - 1))
-            return [Batch(texts, failures, time.monotonic() + pause)]
+            return [Batch(time.monotonic() + pause, texts, failures)]
         # One of several texts may be at fault: each has a try of its own.
         if failure.kind != "service" and len(texts) > 1:
-            return [Batch([text], failures - 1) for text in texts]
+            return [Batch(0.0, [text], failures - 1) for text in texts]
         if failure.kind != "reply":
             raise RunError(
                 f"{title} failed {pluralise(failures, 'time')} in a row: {failure.problem}; {kept}"
             )
-        origin = f"the answer to {texts[0].text[:40]!r}"
-        self._on_answers([StoredAnswer(texts[0].key, "", failure.problem, origin)])
+        self._on_answers([_unusable(texts[0], failure.problem)])
         return []

@@ -9,7 +9,7 @@ from glob import glob
 from raykd.corpora.answers.detection import AnswerFiles
 from raykd.errors import CorpusError
 from raykd.identity import PlainObject
-from raykd.sweep.draft import commented_line, flow_yaml, opening_comment, sweep_name
+from raykd.sweep.draft_lines import commented_line, flow_yaml, opening_comment, sweep_name
 
 MOST_TEXTS = 5
 EPOCHS = 12

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import re
-import unicodedata
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from raykd.corpora.detect import DetectedCorpus
 from raykd.corpora.labelled_files import FIXED_SCHEME
 from raykd.identity import PlainObject
+from raykd.sweep.draft_lines import commented_line, flow_yaml, opening_comment, sweep_name
 from raykd.tasks import TASKS
 
-WIDTH = 44
-"""The column in which comments begin."""
 SENTENCES, HELD_OUT = 20_000, 5_000
 """Most sentences (of 15 words) for training and for dev in a first search, which then takes minutes on two cores."""
 PIECES = 25
@@ -26,7 +20,6 @@ alone."""
 POLARITY = frozenset(("POS", "NEG", "NEU", "POSITIVE", "NEGATIVE", "NEUTRAL", "CONFLICT"))
 SCOPES = "one for each language (language), or one for all (all)"
 RELATIVE = "relative to the folder in which raykd is called"
-PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
 
 
 @dataclass(frozen=True)
@@ -103,25 +96,6 @@ def draft_sweep_file(detected: DetectedCorpus, figures: PlainObject, file: str, 
         _small(detected, figures, task, sizes),
     ]
     return "\n".join(sections) + "\n"
-
-
-def opening_comment(root: str, file: str, name: str) -> str:
-    """Return the first lines of a sweep file: what it is, and the commands that read it.
-
-    Args:
-        root: The folder of the corpus.
-        file: The name of the sweep file in the commands.
-        name: The name of the sweep.
-    """
-    return f"""\
-# {name}: a first search for students on the corpus in {root}, written by `raykd init`. Every value may be changed;
-# docs/SWEEP_FILE.md has all keys.
-#
-# Look:      raykd check {file}
-#            raykd plan {file} --small
-# Try:       raykd sweep {file} --small    (some sentences, three students: minutes)
-# Search:    raykd sweep {file}            (raykd plan {file} says how long)
-# Choose:    raykd front {file}            (after the try: raykd front {file} --small)"""
 
 
 def _corpus(detected: DetectedCorpus, figures: PlainObject, sizes: Sizes) -> str:
@@ -361,42 +335,3 @@ def _other_tasks(task: str, detected: DetectedCorpus, figures: PlainObject) -> s
     """Return the end of a comment: the further tasks possible for the labels, and the command for them."""
     tasks = [name for name in fitting_tasks(detected, figures) if name != task]
     return f"; raykd init --task writes a file for {', '.join(tasks)}" if tasks else ""
-
-
-def sweep_name(root: str) -> str:
-    """Return a sweep's name: the corpus's folder, in the letters that a name may have.
-
-    Args:
-        root: The folder of the corpus.
-    """
-    path = root if "://" in root else str(Path(root).resolve())  # `.` has no name
-    plain = unicodedata.normalize("NFKD", path.rstrip("/").rpartition("/")[2])
-    letters = "".join(sign for sign in plain if not unicodedata.combining(sign))
-    return re.sub(r"[^A-Za-z0-9]+", "_", letters).strip("_").lower() or "sweep"
-
-
-def commented_line(text: str, comment: str) -> str:
-    """Return a line with its comment in the column of comments.
-
-    Args:
-        text: The line.
-        comment: The comment; empty for none.
-    """
-    return f"{text.ljust(WIDTH - 1)} # {comment}" if comment else text
-
-
-def flow_yaml(value: object) -> str:
-    """Return a plain value as YAML on one line.
-
-    Args:
-        value: The value.
-    """
-    if isinstance(value, Mapping):
-        return (
-            "{" + ", ".join(f"{flow_yaml(str(key))}: {flow_yaml(item)}" for key, item in value.items()) + "}"
-        )
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(flow_yaml(item) for item in value) + "]"
-    if isinstance(value, str) and PLAIN.fullmatch(value) and value.lower() not in ("true", "false", "null"):
-        return value
-    return json.dumps(value, ensure_ascii=False)

@@ -53,8 +53,8 @@ class SpacyTeacher(AskedAnnotator):
     @property
     @override
     def asking(self) -> PlainObject:
-        found = {language: _checksum(pipeline_folder(path)) for language, path in self._paths.items()}
-        return {"pipelines": found, "answers": self.answers, "tags": self.tags}
+        checksums = {language: _checksum(pipeline_folder(path)) for language, path in self._paths.items()}
+        return {"pipelines": checksums, "answers": self.answers, "tags": self.tags}
 
     @override
     def refuse_unreadable(self, languages: Sequence[str]) -> None:
@@ -83,7 +83,7 @@ class SpacyTeacher(AskedAnnotator):
 
     def _answers(self, pipeline: Any, texts: Sequence[AskedText]) -> Iterator[Any]:
         if self.answers == "spans":
-            for doc in _annotated(pipeline, (asked.text for asked in texts), "ENT_IOB", "entities"):
+            for doc in _annotated(pipeline, (item.text for item in texts), "ENT_IOB", "entities"):
                 yield [
                     {"start": span.start_char, "end": span.end_char, "label": span.label_}
                     for span in doc.ents
@@ -91,7 +91,7 @@ class SpacyTeacher(AskedAnnotator):
             return
         from spacy.tokens import Doc
 
-        docs = (Doc(pipeline.vocab, words=list(asked.words)) for asked in texts)
+        docs = (Doc(pipeline.vocab, words=list(item.words)) for item in texts)
         tag: Callable[[Any], str] = attrgetter(f"{self.tags}_")
         for doc in _annotated(pipeline, docs, self.tags.upper(), self.tags):
             yield [tag(token) for token in doc]

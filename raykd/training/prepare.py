@@ -26,8 +26,8 @@ from raykd.signals import Need, Sizes
 from raykd.storage.store import Storage
 from raykd.students import Student
 from raykd.teachers import AnnotationsTeacher, AnnotatorTeacher, Teacher
-from raykd.training.answer_reader import (
-    AnswerReader,
+from raykd.training.answer_reader import AnswerReader
+from raykd.training.answer_survey import (
     AnswerSurvey,
     answered_corpus,
     store_given_answers,

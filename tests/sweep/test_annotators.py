@@ -216,6 +216,23 @@ def test_too_many_unusable_answers_end_the_asking_early(texts, asked_texts, tmp_
     assert len(asked_texts()) == 3
 
 
+def test_probabilities_over_the_tags_of_bioes_are_not_taken_for_unusable(
+    texts, asked_texts, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(questions, "FEWEST_JUDGED", 1)
+    write_code(tmp_path, answer="[{'S-PER': 0.9, 'O': 0.1}] * len(text.words)")
+    options = {
+        "teachers.answers": "probabilities",
+        "student.decoder": "maxent",
+        "objective": "{kind: posterior}",
+    }
+    with without_ray():
+        call(
+            "precompute", "s.yaml", *(word for pair in options.items() for word in ("--set", "=".join(pair)))
+        )
+    assert len(asked_texts()) > 10
+
+
 @pytest.mark.parametrize(
     ("settings", "fault"),
     [

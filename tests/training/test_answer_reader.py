@@ -21,8 +21,9 @@ from raykd.structures import token_marginals, viterbi
 from raykd.sweep.doctor import examine_store
 from raykd.sweep.outcome import with_teacher_ratios
 from raykd.teachers import AnnotationsTeacher
-from raykd.training import answer_reader
-from raykd.training.answer_reader import AnswerReader, answered_corpus, store_given_answers, survey_answers
+from raykd.training import answer_survey
+from raykd.training.answer_reader import AnswerReader
+from raykd.training.answer_survey import answered_corpus, store_given_answers, survey_answers
 from raykd.transfer.answer_store import open_answers
 
 TRAIN = ("Ada met Bob .", "Bob slept in Oslo .", "It rained .", "Eva left Rome .")
@@ -210,8 +211,8 @@ def test_short_sentences_of_a_document_are_found_where_a_sentence_may_begin(tmp_
 
 
 def test_a_kill_between_two_batches_loses_no_answer(tmp_path, monkeypatch):
-    monkeypatch.setattr(answer_reader, "BATCH", 2)
-    file, write, batches = tmp_path / "answers.jsonl", answer_reader.write_answers, []
+    monkeypatch.setattr(answer_survey, "BATCH", 2)
+    file, write, batches = tmp_path / "answers.jsonl", answer_survey.write_answers, []
     file.write_text("".join(json.dumps(record(text)) + "\n" for text in TRAIN))
     teacher = AnnotationsTeacher(path=str(file), answers="mentions").pinned()
     storage = Storage(str(tmp_path / "store"))
@@ -222,7 +223,7 @@ def test_a_kill_between_two_batches_loses_no_answer(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         write(*arguments)
 
-    monkeypatch.setattr(answer_reader, "write_answers", killed_at_the_second)
+    monkeypatch.setattr(answer_survey, "write_answers", killed_at_the_second)
     with pytest.raises(KeyboardInterrupt):
         store_given_answers(storage, teacher)
     assert len(open_answers(storage, teacher.answers_id)) == 2
@@ -233,7 +234,7 @@ def test_a_kill_between_two_batches_loses_no_answer(tmp_path, monkeypatch):
 
 
 def test_of_two_answers_to_a_text_the_first_counts_and_the_other_is_reported(tmp_path, monkeypatch):
-    monkeypatch.setattr(answer_reader, "BATCH", 1)  # whatever the hashes of the batches
+    monkeypatch.setattr(answer_survey, "BATCH", 1)  # whatever the hashes of the batches
     texts = [record(TRAIN[0], ("Ada", "PER")), *(record(TRAIN[0], (name, "PER")) for name in ("Bob", "met"))]
     storage, teacher = stored(tmp_path, [*texts, texts[0], *map(record, TRAIN[1:])], answers="mentions")
     survey = survey_answers(storage, teacher, corpus_of())

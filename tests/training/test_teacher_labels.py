@@ -15,7 +15,8 @@ from raykd.layers.answered_text import EncodedAnswer
 from raykd.storage.store import Storage
 from raykd.tasks import TASKS, find_task
 from raykd.teachers import AnnotationsTeacher
-from raykd.training.answer_reader import AnswerReader, store_given_answers, survey_answers
+from raykd.training.answer_reader import AnswerReader
+from raykd.training.answer_survey import store_given_answers, survey_answers
 from raykd.training.teacher_labels import (
     fresh_answer_scores,
     fresh_answers,

@@ -58,15 +58,16 @@ def questions(sweep: Sweep) -> list[Question]:
     Args:
         sweep: The sweep.
     """
-    found: dict[str, Question] = {}
+    by_annotator: dict[str, Question] = {}
     for preparation in (prepared.preparation for prepared in sweep.preparations.values()):
         annotator, survey = preparation.teacher, preparation.survey
         if isinstance(annotator, AskedAnnotator) and survey is not None:
-            question = found.setdefault(annotator.pinned().answers_id, Question(annotator, preparation))
+            annotator_id = annotator.pinned().answers_id
+            question = by_annotator.setdefault(annotator_id, Question(annotator, preparation))
             question.texts |= survey.to_ask
             for part, counts in survey.counts.items():
                 question.counts[part] = max(question.counts[part], counts["to ask"])
-    return list(found.values())
+    return list(by_annotator.values())
 
 
 def source_warnings(sweep: Sweep) -> Iterator[str]:
@@ -189,7 +190,7 @@ class _Keeper:
         self._reader = AnswerReader(sweep.storage, annotator, corpus.tag_set, corpus.unit)
         # Another command may have asked since the corpus was read.
         self.texts = {
-            key: asked for key, asked in question.texts.items() if self._reader.find(asked.words) is None
+            key: text for key, text in question.texts.items() if self._reader.find_by_key(key) is None
         }
         self._number = len(batch_names(sweep.storage, self._id))
         self._kept = 0
@@ -220,7 +221,7 @@ class _Keeper:
 
     def _judge(self, stored: StoredAnswer) -> None:
         try:
-            self._reader.read(self.texts[stored.key].words, stored)
+            self._reader.parse(self.texts[stored.key].words, stored)
         except UnmappedError as error:
             if error.label not in self._unmapped:
                 self._unmapped.add(error.label)
