@@ -43,6 +43,7 @@ from raykd.sweep.records import SweepRecords
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.worker_efficiency import EFFICIENT, worker_efficiencies
 from raykd.tasks import find_task
+from raykd.training.checkpoint_examples import checkpoint_examples
 from raykd.training.data import cached_corpus
 from raykd.training.execute import find_result
 from raykd.training.model_folder import is_trained, model_config
@@ -85,6 +86,7 @@ def plan(
         *sweep.preparation.corpus.report.pos_messages(),
         *_vocabularies(sweep),
         *_answers(sweep),
+        *_published(sweep),
         *_features(sweep, expected),
         *_signals(estimated),
         *_live(sweep),
@@ -202,6 +204,24 @@ def _answers(sweep: Sweep) -> Iterator[str]:
                 price = annotator.cost_per_1000_texts
                 line += f", for {texts * price / 1000:,.2f} at {price:g} for 1,000"
         yield line
+
+
+def _published(sweep: Sweep) -> Iterator[str]:
+    """Yield lines on what each checkpoint as published makes of the corpus, until its score is known."""
+    for preparation in sweep.preparations.values():
+        for teacher in preparation.preparation.teachers:
+            reading = model_config(teacher.run).reading
+            if not reading or find_result(sweep.storage, teacher.run) is not None:
+                continue
+            examples = checkpoint_examples(sweep.storage, teacher.run, preparation.preparation.corpus)
+            yield f"{teacher.name}: {reading}; for example:"
+            yield from (f"  {sentence}" for sentence in examples.sentences)
+            if examples.left_out is not None:
+                sentences = pluralise(examples.read, "sentence")
+                yield (
+                    f"  {share(examples.left_out)} of its probability is of spans that cut a word, and is left out "
+                    f"(mean of {sentences} of dev)"
+                )
 
 
 def _features(sweep: Sweep, expected: Forecast) -> Iterator[str]:

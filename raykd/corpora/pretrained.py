@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, normalizers
 
 from raykd.corpora.pruning import prune as pruned_tokenizer
 from raykd.corpora.word_pieces import Special, split_words
@@ -20,6 +20,8 @@ from raykd.forms.utterance_marks import UTTERANCE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_SPACE = "Ġ"
+"""A space in the pieces of byte-level tokenizers."""
 _TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model")
 
 
@@ -73,11 +75,10 @@ class HFVocabulary:
         from transformers import AutoTokenizer
 
         try:
-            # Byte-level tokenizers (RoBERTa) split a word as in running text only with the space before it.
             tokenizer = AutoTokenizer.from_pretrained(
                 path, use_fast=True, add_prefix_space=True, trust_remote_code=False
             )
-            backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+            backend = _with_spaces(Tokenizer.from_str(tokenizer.backend_tokenizer.to_str()))
         except (OSError, ValueError, AttributeError) as error:
             hint = "give a checkpoint with a fast tokenizer (tokenizer.json), or a folder that has one"
             reason = str(error).split("\n")[0]
@@ -132,6 +133,12 @@ class HFVocabulary:
     def _tokenizer(self) -> Tokenizer:
         return Tokenizer.from_str(self.definition)
 
+    @property
+    def spaces(self) -> tuple[int, ...]:
+        """Ids of pieces that are a space, as a word may begin with one."""
+        ids = (self._tokenizer.token_to_id(space) for space in (_SPACE, "▁"))
+        return tuple(number for number in ids if number is not None)
+
     def pieces(self, words: Sequence[str]) -> Ragged:
         """Return one row of int32 ids per word.
 
@@ -167,6 +174,20 @@ class HFVocabulary:
             content["full_size"],
             content["used"],
         )
+
+
+def _with_spaces(tokenizer: Tokenizer) -> Tokenizer:
+    """Return a byte-level tokenizer (RoBERTa's, ModernBERT's) that splits single words as it splits running text.
+
+    There a word begins with the space before it. Only some classes of Transformers see to that themselves.
+    """
+    is_byte_level = any(piece.startswith(_SPACE) for piece in tokenizer.get_vocab(with_added_tokens=False))
+    pieces = tokenizer.encode(["a"], is_pretokenized=True, add_special_tokens=False).tokens
+    if not is_byte_level or any(piece.startswith(_SPACE) for piece in pieces):
+        return tokenizer
+    before = [] if tokenizer.normalizer is None else [tokenizer.normalizer]
+    tokenizer.normalizer = normalizers.Sequence([*before, normalizers.Prepend(" ")])
+    return tokenizer
 
 
 def _special_ids(tokenizer: Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:

@@ -315,6 +315,15 @@ def fitting_scheme(tags: Iterable[str]) -> SpanScheme | None:
     )
 
 
+def marks_both_ends(labels: Iterable[str]) -> bool:
+    """Return True if labels of spans mark the first word and the last, as those of BIOES do.
+
+    Args:
+        labels: Labels of a model.
+    """
+    return fitting_scheme(label for label in labels if has_span_form(label)) in _MARK_BOTH_ENDS
+
+
 def has_span_form(tag: str, letters: str = SPAN_LETTERS) -> bool:
     """Return True if a tag is a letter, a dash and a type.
 

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from raykd.corpora.pretrained import require_tokenizer
 from raykd.errors import MissingError, StoreError
+from raykd.forms.tag_schemes import marks_both_ends
 from raykd.identity import PlainObject
+from raykd.layers.transition_biases import BIASES_FILE
 from raykd.spec.messages import nearest_words
 from raykd.storage.digests import path_sha256
 
@@ -28,7 +30,7 @@ _SAFE = {"use_safetensors": True, "trust_remote_code": False}
 # The files that decide a checkpoint's predictions: weights, configuration (label names too) and tokenizer.
 _WEIGHTS = "*.safetensors"
 _CONFIG_AND_TOKENIZER = ("config.json", "tokenizer*.json", "vocab.*", "merges.txt", "special_tokens_map.json")
-_CONFIG_AND_TOKENIZER += ("added_tokens.json", "*.model")
+_CONFIG_AND_TOKENIZER += ("added_tokens.json", "*.model", BIASES_FILE)
 _SPACY = ("config.cfg", "meta.json")
 _EXPECTED = (
     "give a folder with config.json, weights in safetensors and a tokenizer, as save_pretrained writes it"
@@ -111,6 +113,28 @@ def refuse_unreadable(path: str, *, head: str = "") -> None:
         )
     _weight_files(folder)
     require_tokenizer(path)
+
+
+def labels_every_piece(path: str) -> tuple[bool, bool]:
+    """Return how a checkpoint labels words of several pieces, by its configuration alone.
+
+    A checkpoint that raykd wrote says so itself (`labelled_pieces`). Else labels that mark both ends of a span (BIOES)
+    are taken for those of pieces, others for those of first pieces.
+
+    Args:
+        path: folder of the checkpoint, or its name on the Hub.
+
+    Returns:
+        True if it labels every piece; True if its labels mark both ends of a span.
+
+    Raises:
+        StoreError: it has no configuration that can be read.
+    """
+    config = _config(str(checkpoint_folder(path)))
+    names = config.get("id2label") or {}
+    marked = marks_both_ends(map(str, names.values()))
+    stated = config.get("labelled_pieces")
+    return marked if stated is None else stated == "every", marked
 
 
 def _config(path: str) -> PlainObject:

@@ -6,18 +6,23 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.errors import StoreError
+from raykd.forms.tag_schemes import marks_both_ends
 from raykd.identity import PlainObject
 from raykd.layers.checkpoint import checkpoint_folder, reads_token_types, untrained_model
 from raykd.layers.heads import TagMask
 from raykd.layers.hf_config import CLASSES
 from raykd.layers.hf_tagger import HFTagger
 from raykd.layers.label_map import match_labels
+from raykd.layers.piece_labels import piece_labels
+from raykd.layers.transition_biases import BIASES_FILE, DEFAULT, TransitionBiases
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from raykd.layers.hf_config import HFConfig
+    from raykd.layers.label_map import LabelMap
     from raykd.layers.model_config import BuildInputs
+    from raykd.layers.piece_labels import PieceLabels
 
 
 def classifier(
@@ -26,6 +31,7 @@ def classifier(
     *,
     pools: bool,
     labels: Mapping[str, str | None] | None = None,
+    reading: TransitionBiases | str | None = None,
     precision: Literal["float32", "bf16"] = "float32",
 ) -> HFTagger:
     """Load a checkpoint as a tagger.
@@ -36,6 +42,8 @@ def classifier(
         pools: True for a sequence classifier: one label for a sentence, by the checkpoint's own pooling.
         labels: other names for the labels of the checkpoint's own head, which are matched to the tags by name. None: a
             new head, drawn from torch's generator.
+        reading: transition biases of a checkpoint that labels every piece of a word, or the name of an operating point
+            that has them; None: it labels the first piece.
         precision: precision of computation outside training.
 
     Raises:
@@ -53,7 +61,12 @@ def classifier(
         raise StoreError(
             config.path, f"has no trained {head_name} head ({missing[0]})", "set fine_tune: true"
         )
+    # In the configuration, since runs and exported checkpoints keep it.
+    model.config.labelled_pieces = "first" if reading is None else "every"
+    if reading is not None:
+        model.config.transition_biases = _biases(config.path, model, reading).model_dump()
     sizes: dict[str, Any] = config.sizes(model)
+    sizes["spaces"] = () if reading is None else HFVocabulary.load(str(checkpoint_folder(config.path))).spaces
     if inputs.unit == "sentence":
         folder = checkpoint_folder(config.path)
         special = HFVocabulary.load(str(folder)).special
@@ -86,9 +99,23 @@ def rebuild_classifier(
         precision: see `classifier`.
     """
     model = untrained_model(CLASSES[pools], architecture["config"])
-    names = ("limit", "prefix", "suffix", "separator", "types")
-    sizes = {name: architecture[name] for name in names}
+    names = ("limit", "prefix", "suffix", "separator", "spaces", "types")
+    sizes = {name: architecture[name] for name in names if name in architecture}
     return _tagger(config, model, inputs, pools=pools, labels=labels, precision=precision, **sizes)
+
+
+def _biases(path: str, model: Any, biases: TransitionBiases | str) -> TransitionBiases:
+    """Return transition biases, or those of an operating point; raykd writes them into a checkpoint's configuration."""
+    if isinstance(biases, str):
+        folder, stored = checkpoint_folder(path), getattr(model.config, "transition_biases", None)
+        is_stored = biases == DEFAULT and stored is not None and not (folder / BIASES_FILE).is_file()
+        biases = TransitionBiases(**stored) if is_stored else TransitionBiases.read(folder, biases)
+    if biases != TransitionBiases() and not marks_both_ends(model.config.id2label.values()):
+        problem = (
+            "has transition biases, but its labels do not mark both ends of a span, as those of BIOES do"
+        )
+        raise StoreError(path, problem, "omit teachers.operating_point")
+    return biases
 
 
 def _tagger(
@@ -100,7 +127,12 @@ def _tagger(
     **options: Any,
 ) -> HFTagger:
     names = [model.config.id2label[i] for i in range(model.config.num_labels)]
-    label_map = match_labels(names, inputs.tag_set, labels or {}, checkpoint=config.path)
+    label_map: LabelMap | PieceLabels = match_labels(
+        names, inputs.tag_set, labels or {}, checkpoint=config.path
+    )
+    if getattr(model.config, "labelled_pieces", "first") == "every" and inputs.unit == "word":
+        biases = TransitionBiases(**model.config.transition_biases)
+        label_map = piece_labels(label_map, inputs.tag_set, biases)
     return HFTagger(
         model, label_map, unit=inputs.unit, freeze=config.freeze,
         tag_mask=TagMask(inputs.tag_set.allowed_places()), **options,

@@ -45,7 +45,11 @@ class HFConfig(Frozen):
     shows_pieces: ClassVar[bool] = True
     reads_characters: ClassVar[bool] = False
     contextual: ClassVar[None] = None
-    decoder: ClassVar[Literal["crf", "maxent"]] = "maxent"
+
+    @property
+    def decoder(self) -> Literal["crf", "maxent"]:
+        """Labels are independent, but for a checkpoint that labels every piece in BIOES."""
+        return "maxent"
 
     @property
     def tokenizer(self) -> PretrainedConfig:

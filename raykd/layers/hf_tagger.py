@@ -16,6 +16,7 @@ from raykd.identity import PlainObject
 from raykd.layers.heads import TagMask
 from raykd.layers.hf_model import FrozenPart, HFModel
 from raykd.layers.model import Output
+from raykd.layers.piece_labels import PieceLabels, Words
 from raykd.layers.piece_vectors import first_of_pieces
 from raykd.structures import Chain
 from raykd.structures.padding import length_mask
@@ -32,20 +33,21 @@ if TYPE_CHECKING:
 
 
 class HFTagger(HFModel):
-    """A Transformers classifier; the labels of a sentence are a chain without transitions.
+    """A Transformers classifier; the labels of a sentence are a chain, without transitions but for BIOES of pieces.
 
-    A token classifier labels a word at its first piece, or a sentence at its very first piece. A sequence classifier
-    (`pools`) gives one label by its own pooling. It cannot read windows, so a sentence that is too long loses its end;
-    of a pair the longer text loses its end first.
+    A token classifier labels a word at its first piece or at all of them, or a sentence at its very first piece. A
+    sequence classifier (`pools`) gives one label by its own pooling. It cannot read windows, so a sentence that is too
+    long loses its end; of a pair the longer text loses its end first.
 
     Args:
         model: a classifier of Transformers.
-        labels: map from the classifier's labels to tags.
+        labels: map from the classifier's labels to tags, at the first piece of a word or at all of them.
         unit: one label for each word, or for each sentence.
         limit: see `HFModel`.
         prefix: see `HFModel`.
         suffix: see `HFModel`.
         separator: pieces between the texts of a pair.
+        spaces: pieces that are a space; read only if every piece has a label.
         types: give the pieces of the second text of a pair the token type 1, not 0.
         pools: True for a sequence classifier.
         precision: precision of computation outside training. bf16 is two to three times faster on a processor that
@@ -57,13 +59,14 @@ class HFTagger(HFModel):
     def __init__(
         self,
         model: PreTrainedModel,
-        labels: LabelMap,
+        labels: LabelMap | PieceLabels,
         *,
         unit: Literal["word", "sentence"],
         limit: int,
         prefix: int,
         suffix: int,
         separator: Sequence[int] = (),
+        spaces: Sequence[int] = (),
         types: bool = False,
         pools: bool = False,
         precision: Literal["float32", "bf16"] = "float32",
@@ -74,6 +77,7 @@ class HFTagger(HFModel):
         self.tag_mask = tag_mask or TagMask(None)
         self.unit, self.pools = unit, pools
         self._labels, self._separator, self._types = labels, tuple(separator), types
+        self._spaces = tuple(spaces)
         self.precision: Literal["float32", "bf16"] = precision
 
     @override
@@ -97,32 +101,65 @@ class HFTagger(HFModel):
             return first_of_pieces(values_BPD, batch) if self.unit == "word" else values_BPD[:, :1]
 
         lengths_B = batch.lengths_B if self.unit == "word" else torch.ones_like(batch.lengths_B)
-        emissions_BTY = self._labels.emissions(at_labels(logits_BPL).float(), lengths_B)
-        chain = Chain(self.tag_mask(emissions_BTY), lengths_B)
+        if isinstance(self._labels, PieceLabels):
+            emissions_BTY = self._labels.emissions(logits_BPL.float(), self._words(batch))
+            chain = self._labels.chain(self.tag_mask(emissions_BTY), lengths_B)
+        else:
+            emissions_BTY = self._labels.emissions(at_labels(logits_BPL).float(), lengths_B)
+            chain = Chain(self.tag_mask(emissions_BTY), lengths_B)
         hidden = {layer: at_labels(states[layer]) for layer in layers}
         piece_states = {layer: states[layer] for layer in pieces}
         return Output(chain, hidden, piece_states, attention_by_layer, batch.piece_lengths_B, self.legal)
+
+    def left_out(self, batch: TokenBatch) -> Tensor | None:
+        """Return the probability [B] of labellings with a span that cuts a word, which labels of words cannot show.
+
+        None where words are labelled at their first pieces, or labels are not in BIOES.
+
+        Args:
+            batch: encoded sentences.
+        """
+        if not isinstance(self._labels, PieceLabels) or self._labels.transitions is None:
+            return None
+        logits_BPL, _, _ = self.read_states(batch, (), (), head=self.model.config.num_labels)
+        return self._labels.left_out(logits_BPL, self._words(batch))
 
     @override
     def to_onnx(self) -> ModelProto:
         from raykd.layers.torch_export import trace_to_onnx  # ONNX takes half a second to import
 
-        return trace_to_onnx(self, self._scores, self.legal)
+        transitions = self._labels.transitions if isinstance(self._labels, PieceLabels) else None
+        return trace_to_onnx(self, self._scores, transitions or self.legal)
 
     @override
     def architecture(self) -> PlainObject:
-        return {**super().architecture(), "separator": [*self._separator], "types": self._types}
+        own = {"separator": [*self._separator], "spaces": [*self._spaces], "types": self._types}
+        return {**super().architecture(), **own}
 
     def _scores(
         self, pieces_BP: Tensor, piece_lengths_B: Tensor, first_BT: Tensor, lengths_B: Tensor
     ) -> Tensor:
         """Return the scores of labels [B, T, Y] in float32, for sentences within the limit."""
         logits_BPL = self.read_whole((), pieces_BP, piece_lengths_B)
+        if isinstance(self._labels, PieceLabels):
+            words = Words(first_BT, piece_lengths_B - self._suffix, lengths_B, self._are_spaces(pieces_BP))
+            return self.tag_mask(self._labels.emissions(logits_BPL, words))
         if self.unit == "sentence":
             first_BT, lengths_B = torch.zeros_like(lengths_B)[:, None], torch.ones_like(lengths_B)
         # Not take_along_dim: torch.export would make its sizes constants.
         logits_BTL = logits_BPL.gather(1, first_BT[:, :, None].expand(-1, -1, logits_BPL.shape[2]))
         return self.tag_mask(self._labels.emissions(logits_BTL, lengths_B))
+
+    def _words(self, batch: TokenBatch) -> Words:
+        end_B = batch.piece_lengths_B - self._suffix
+        return Words(batch.first_BT, end_B, batch.lengths_B, self._are_spaces(batch.pieces_BP))
+
+    def _are_spaces(self, pieces_BP: Tensor) -> Tensor:
+        """Return True for pieces that are a space."""
+        spaces_BP = torch.zeros_like(pieces_BP, dtype=torch.bool)
+        for piece in self._spaces:
+            spaces_BP = spaces_BP | (pieces_BP == piece)
+        return spaces_BP
 
     def _truncate(self, batch: TokenBatch) -> TokenBatch:
         """Shorten sentences beyond the limit; of a pair the longer text loses its end first."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -67,11 +67,38 @@ class LabelMap:
             logits_BTL: scores of the checkpoint's labels.
             lengths_B: words of each sentence.
         """
-        names_BTN = [_group_logits(logits_BTL, group) for group in self.groups]
-        log_BTN = torch.log_softmax(torch.stack(names_BTN, -1), -1)
-        return log_BTN if self.scheme == "same" else self._bioes(log_BTN, lengths_B)
+        return self.tags(self.names(logits_BTL), lengths_B)
 
-    def _bioes(self, log_BTN: Tensor, lengths_B: Tensor) -> Tensor:
+    def name_list(self, tags: Sequence[str]) -> tuple[str, ...]:
+        """Return the N names in their order.
+
+        Args:
+            tags: the tags of the task.
+        """
+        if self.scheme == "same":
+            return tuple(tags)
+        return (OUTSIDE, *(f"{letter}-{x}" for letter in "BI" for x in self.types))
+
+    def names(self, logits_BTL: Float[Tensor, "batch time label"]) -> Float[Tensor, "batch time name"]:
+        """Return the log-probabilities of the names.
+
+        Args:
+            logits_BTL: scores of the checkpoint's labels.
+        """
+        names_BTN = [_group_logits(logits_BTL, group) for group in self.groups]
+        return torch.log_softmax(torch.stack(names_BTN, -1), -1)
+
+    def tags(
+        self, log_BTN: Float[Tensor, "batch time name"], lengths_B: Int[Tensor, " batch"]
+    ) -> Float[Tensor, "batch time tag"]:
+        """Return the log-probabilities of the tags, from those of the names.
+
+        Args:
+            log_BTN: log-probabilities of the names.
+            lengths_B: words of each sentence.
+        """
+        if self.scheme == "same":
+            return log_BTN
         X = len(self.types)
         begin_BTX, inside_BTX = log_BTN[..., 1 : X + 1], log_BTN[..., X + 1 :]
         continues_BTX, ends_BTX = _next_word(inside_BTX, _complement(log_BTN, first=X + 1), lengths_B)
@@ -131,14 +158,15 @@ def match_labels(
     names = checkpoint_labels.rename(renamed)
     is_iob2 = tag_set.form.bioes and not any(name and name[:2] in ("E-", "S-") for name in names)
     types = tuple(tag_set.labels) if is_iob2 else ()
-    expected = (OUTSIDE, *(f"{letter}-{x}" for letter in "BI" for x in types)) if is_iob2 else tag_set.tags
+    converted = (OUTSIDE, *(f"{letter}-{x}" for letter in "BIES" for x in types)) if is_iob2 else tag_set.tags
+    order = tuple(converted.index(tag) for tag in tag_set.tags)
+    label_map = LabelMap((), "iob2" if is_iob2 else "same", types, order)
+    expected = label_map.name_list(tag_set.tags)
     checkpoint_labels.check_names(names, expected)
     groups = tuple(
         tuple(i for i, name in enumerate(names) if name == expected_name) for expected_name in expected
     )
-    converted = (OUTSIDE, *(f"{letter}-{x}" for letter in "BIES" for x in types)) if is_iob2 else tag_set.tags
-    order = tuple(converted.index(tag) for tag in tag_set.tags)
-    return LabelMap(groups, "iob2" if is_iob2 else "same", types, order)
+    return replace(label_map, groups=groups)
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,11 @@ class ModelConfig(Frozen):
         return self.export_obstacle if self.contextual is None else "reads frozen encoders or vectors"
 
     @property
+    def reading(self) -> str:
+        """How a checkpoint as published labels words, and the setting that changes it; empty: nothing to tell."""
+        return ""
+
+    @property
     def stated_costs(self) -> Mapping[str, float]:
         """Name of a figure → its value, for costs that the sweep file states and nobody measures."""
         return {}

@@ -6,6 +6,8 @@ Tracing takes seconds; `layers/graph.py` takes milliseconds.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from typing import TYPE_CHECKING
 
 import torch
@@ -61,18 +63,25 @@ def trace_to_onnx(model: nn.Module, scores: Scores, legal: LegalTransitions | No
         torch.tensor([5, 2, 3]),
     )
     try:
-        with torch.no_grad(), quiet_export():
+        # The exporter prints the graph as far as it got.
+        with torch.no_grad(), quiet_export(), redirect_stderr(StringIO()), redirect_stdout(StringIO()):
             program = torch.onnx.export(
                 _Traced(model, scores).eval(), example, dynamo=True, dynamic_shapes=axes,
                 input_names=names, output_names=[SCORES], verbose=False,
             )  # fmt: skip
     # The exporter and the model are foreign code, which may raise anything.
     except Exception as error:
-        reason = str(error).strip().split("\n")[0]
-        raise ExportError(f"PyTorch's exporter cannot export this model ({reason})") from error
+        raise ExportError(f"PyTorch's exporter cannot export this model ({_reason(error)})") from error
     model_proto: ModelProto = program.model_proto  # type: ignore[union-attr]
     # Shapes of intermediate values, which are wrong once a weight is transposed for quantization.
     del model_proto.graph.value_info[:]
     decoding = Graph("labels_")
     decoding.add_labels_to(model_proto, add_best_labels_to(decoding, SCORES, "lengths", legal))
     return model_proto
+
+
+def _reason(error: BaseException) -> str:
+    """Return the first line of the error at the beginning of a chain of errors."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return str(error).strip().split("\n")[0].rstrip(".")

@@ -19,6 +19,7 @@ from raykd.teachers.ensemble import EnsembleTeacher
 if TYPE_CHECKING:
     from raykd.layers.model import Model
     from raykd.layers.model_config import BuildInputs
+    from raykd.layers.transition_biases import TransitionBiases
 
 
 class HFTeacher(HFConfig, EnsembleTeacher, Duration):
@@ -95,7 +96,7 @@ class HFTeacher(HFConfig, EnsembleTeacher, Duration):
         from raykd.layers.hf_classifier import classifier
 
         options = {"pools": self.pools, "precision": self.precision}
-        return classifier(self, inputs, labels=self._label_names, **options)
+        return classifier(self, inputs, labels=self._label_names, reading=self._piece_reading, **options)
 
     @override
     def rebuild(self, architecture: PlainObject, inputs: BuildInputs) -> Model:
@@ -107,6 +108,11 @@ class HFTeacher(HFConfig, EnsembleTeacher, Duration):
     @override
     def shape(self) -> PlainObject:
         return self.model_dump(include={"kind", "path", "checksum", "precision"})
+
+    @property
+    def _piece_reading(self) -> TransitionBiases | str | None:
+        """Biases or an operating point of a checkpoint that labels every piece; None: words have that of the first."""
+        return None
 
     @property
     def _label_names(self) -> Mapping[str, str | None] | None:

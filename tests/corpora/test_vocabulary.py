@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors, trainers
+from transformers import PreTrainedTokenizerFast
 
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.vocabulary import (
@@ -275,3 +276,23 @@ def test_byte_pairs_give_every_text_pieces_and_are_read_by_transformers(tmp_path
     end = 1 + len(vocabulary.pieces(["Anna"]).values)
     assert tokenizer("Anna", "and")["input_ids"][end : end + 2] == list(special.separator)
     assert vocabulary_from_json(vocabulary.to_json()) == vocabulary
+
+
+@pytest.mark.parametrize("splits", [False, True])
+def test_words_of_byte_level_tokenizers_begin_with_a_space_as_in_running_text(tmp_path, splits):
+    """ModernBERT's tokenizer, and one that splits text before (as that of the privacy filter does)."""
+    tokenizer = Tokenizer(models.BPE(unk_token=None))
+    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=not splits)
+    pattern = pre_tokenizers.Split(Regex(r" ?[a-z]+| ?[A-Z]+|\s+|."), "isolated")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pattern, byte_level]) if splits else byte_level
+    trainer = trainers.BpeTrainer(vocab_size=300, initial_alphabet=byte_level.alphabet(), show_progress=False)
+    tokenizer.train_from_iterator(["ada lives in Paris and ada sings"] * 9, trainer)
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer)
+    fast.save_pretrained(tmp_path)
+    vocabulary = HFVocabulary.load(str(tmp_path))
+    words = ["ada", "lives", "in", "Paris", "and", "adaPAris"]
+    running = fast.encode(" " + " ".join(words))
+    assert vocabulary.pieces(words).values.tolist() == running
+    assert vocabulary.spaces == (fast.convert_tokens_to_ids("Ġ"),)
+    pruned = vocabulary.for_words(words, prune=True)
+    assert [pruned.checkpoint_ids[piece] for piece in pruned.pieces(words).values] == running

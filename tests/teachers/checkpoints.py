@@ -38,6 +38,11 @@ ARCHITECTURES = {
     "EuroBert": lambda longest: {
         **MARKS, "mask_token_id": 4, "type_vocab_size": 0, "attention_dropout": 0.1,
     },
+    "OpenAIPrivacyFilter": lambda longest: {
+        **MARKS, "num_local_experts": 4, "num_experts_per_tok": 2, "num_key_value_heads": 1, "head_dim": 8,
+        "sliding_window": 8, "classifier_dropout": 0.1,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
+    },
 }  # fmt: skip
 """Beginning of the names of classes in Transformers → settings that differ from BERT's, for a length in pieces."""
 SENTENCEPIECES = {
@@ -45,6 +50,10 @@ SENTENCEPIECES = {
     "DebertaV2": ("[PAD]", "[CLS]", "[SEP]", "[UNK]"),
 }
 """Beginning of the names of classes with a unigram tokenizer → its first pieces."""
+
+
+UNTRACED = ("OpenAIPrivacyFilter",)
+"""Models that PyTorch's exporter cannot trace: which experts a piece is read by depends on its values."""
 
 
 def write_tokenizer(folder: Path, kind: str, longest: int) -> None:
