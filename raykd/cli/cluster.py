@@ -24,6 +24,7 @@ from raykd.sweep.progress_monitor import Monitor
 from raykd.sweep.prometheus_metrics import SweepMetrics
 from raykd.sweep.slow_precision import slow_precision
 from raykd.sweep.sweep import Sweep
+from raykd.training.answer_survey import survey_messages
 
 RESTARTS = "RAYKD_RESTARTS"
 """Environment variable that counts the restarts of this command after a death of Ray."""
@@ -106,8 +107,8 @@ def phase_session(sweep: Sweep, verb: str, address: str | None, *, plain: bool) 
 
 def _answer_warnings(sweep: Sweep) -> Iterable[str]:
     """Sentences on the answers of annotators that cannot be used."""
-    surveys = [preparation.preparation.survey for preparation in sweep.preparations.values()]
-    return dict.fromkeys(text for survey in surveys if survey is not None for text in survey.messages())
+    all_surveys = [preparation.preparation.surveys for preparation in sweep.preparations.values()]
+    return dict.fromkeys(message for surveys in all_surveys for message in survey_messages(surveys))
 
 
 def _started(monitor: Monitor, detail: str, warnings: Iterable[str]) -> None:

@@ -210,7 +210,7 @@ def _published(sweep: Sweep) -> Iterator[str]:
     """Yield lines on what each checkpoint as published makes of the corpus, until its score is known."""
     for preparation in sweep.preparations.values():
         for teacher in preparation.preparation.teachers:
-            reading = model_config(teacher.run).reading
+            reading = model_config(teacher.run).published_reading
             if not reading or find_result(sweep.storage, teacher.run) is not None:
                 continue
             examples = checkpoint_examples(sweep.storage, teacher.run, preparation.preparation.corpus)

@@ -76,6 +76,19 @@ class EncodedAnswer(NamedTuple):
         """Number of labels of the sentence."""
         return len(self.paths[0] if self.log_probabilities_TY is None else self.log_probabilities_TY)
 
+    def log_marginals(self, tags: int) -> Tensor:
+        """Return the logarithm of the probability of each tag at each label [T, Y], −∞ for those that never occur.
+
+        Args:
+            tags: Number of tags Y.
+        """
+        if self.log_probabilities_TY is not None:
+            return self.log_probabilities_TY.double()
+        weights_K = torch.softmax(torch.tensor(self.log_weights, dtype=torch.float64), 0)
+        paths_KT = torch.from_numpy(np.stack(self.paths))
+        chosen_KTY = torch.nn.functional.one_hot(paths_KT, tags)
+        return (weights_K[:, None, None] * chosen_KTY).sum(0).log()
+
 
 class AnsweredText:
     """N sentences with their answers, in the place of an encoded text."""

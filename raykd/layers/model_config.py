@@ -94,8 +94,8 @@ class ModelConfig(Frozen):
         return self.export_obstacle if self.contextual is None else "reads frozen encoders or vectors"
 
     @property
-    def reading(self) -> str:
-        """How a checkpoint as published labels words, and the setting that changes it; empty: nothing to tell."""
+    def published_reading(self) -> str:
+        """Pieces of a word that a checkpoint as published labels, as a sentence; empty for other models."""
         return ""
 
     @property

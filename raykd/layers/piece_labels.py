@@ -64,7 +64,7 @@ class Words:
 
 @dataclass(frozen=True)
 class _Path:
-    """What each name of a word is on its pieces, and the biases between these.
+    """The names of the pieces for each name of a word, and the biases between them.
 
     Attributes:
         single: name of the only piece.

@@ -14,10 +14,10 @@ from raykd.recipes.run import Run
 from raykd.recipes.stored_vocabulary import open_vocabulary
 from raykd.storage.layout import MODEL
 from raykd.storage.store import Storage
-from raykd.training.answer_reader import answer_reader
 from raykd.training.data import cached_corpus
 from raykd.training.model_folder import load_model
 from raykd.training.stored_features import FeatureReader, encoder_ids
+from raykd.training.teacher_answers import answer_reader
 
 CPU = torch.device("cpu")
 

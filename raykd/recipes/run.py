@@ -130,6 +130,11 @@ class Run:
                 }
         if model.get("contextual"):
             model["contextual"] = [without_location(part) for part in model["contextual"]]
+        if model.get("members"):
+            model["members"] = [
+                {key: value for key, value in without_location(member).items() if key not in WITHOUT_EFFECT}
+                for member in model["members"]
+            ]
         if model.get("embeddings"):
             model["embeddings"] = without_location(model["embeddings"])
         if self.embeddings_from:

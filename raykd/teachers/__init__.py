@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Union
 from pydantic import Field
 
 from raykd.teachers.annotations import AnnotationsTeacher
-from raykd.teachers.annotator_config import AnnotatorTeacher
+from raykd.teachers.annotator_config import AnnotatorTeacher, AnswerTeacher
 from raykd.teachers.asked_annotator import AskedAnnotator
 from raykd.teachers.biaffine_ner import BiaffineNERTeacher
 from raykd.teachers.biaffine_parser import BiaffineParserTeacher, SecondOrderParserTeacher
 from raykd.teachers.bilstm_crf import BiLSTMCRFTeacher, BiLSTMMaxEntTeacher
+from raykd.teachers.combined import ANNOTATORS, CombinedTeacher
 from raykd.teachers.hf_masked_lm import HFMaskedLMTeacher
 from raykd.teachers.hf_seq2seq import HFSeq2SeqTeacher
 from raykd.teachers.hf_sequence_classifier import HFSequenceClassifierTeacher
@@ -34,9 +35,8 @@ KINDS: tuple[type[Teacher], ...] = (
     HFSequenceClassifierTeacher,
     HFMaskedLMTeacher,
     HFSeq2SeqTeacher,
-    AnnotationsTeacher,
-    PythonTeacher,
-    SpacyTeacher,
+    *ANNOTATORS,
+    CombinedTeacher,
     NoTeacher,
 )
 
@@ -53,11 +53,13 @@ __all__ = [
     "TEACHERS",
     "AnnotationsTeacher",
     "AnnotatorTeacher",
+    "AnswerTeacher",
     "AskedAnnotator",
     "BiLSTMCRFTeacher",
     "BiLSTMMaxEntTeacher",
     "BiaffineNERTeacher",
     "BiaffineParserTeacher",
+    "CombinedTeacher",
     "HFMaskedLMTeacher",
     "HFSeq2SeqTeacher",
     "HFSequenceClassifierTeacher",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
@@ -25,7 +26,49 @@ if TYPE_CHECKING:
     from raykd.layers.model_config import BuildInputs
 
 
-class AnnotatorTeacher(Teacher):
+class AnswerTeacher(Teacher):
+    """A teacher whose signals are read from the stored answers of annotators."""
+
+    latency_ms: Annotated[float, Field(gt=0)] | None = None
+    """Time that it takes for one sentence, if you know it: the students' speed-up is measured against it."""
+    checksum: str | None = None
+    """Identity of its answers (`pinned` sets it)."""
+    forms: ClassVar[tuple[LabelForm, ...]] = (FLAT, SPANS)
+    scope: ClassVar[Literal["all"]] = "all"
+    trained: ClassVar[bool] = False
+    count: ClassVar[int] = 1
+    contextual: ClassVar[None] = None
+    decoder: ClassVar[Literal["maxent"]] = "maxent"
+    reads_characters: ClassVar[bool] = False
+    training: ClassVar[TrainingConfig] = TrainingConfig()
+    model_signals: ClassVar[tuple[str, ...]] = (*SAMPLES, "token_marginals", "kbest")
+    export_obstacle: ClassVar[str] = "labels text outside of raykd"
+    gives_answers: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def annotators(self) -> tuple[AnnotatorTeacher, ...]:
+        """The annotators whose answers are read."""
+
+    @property
+    @override
+    def tokenizer(self) -> WordConfig:
+        """A placeholder: a student with the teacher's vocabulary gets the words of its own corpus."""
+        return WordConfig(kind="word")
+
+    @property
+    @override
+    def stated_costs(self) -> Mapping[str, float]:
+        return {} if self.latency_ms is None else {"latency_ms": self.latency_ms}
+
+    @override
+    def build(self, inputs: BuildInputs) -> Annotator:
+        from raykd.layers.answered_text import Annotator
+
+        return Annotator(len(inputs.tag_set))
+
+
+class AnnotatorTeacher(AnswerTeacher):
     """A teacher that labels text outside of raykd. Its answers are stored as they came, and read for each student.
 
     Its samples are labellings with weights: all are used, and no temperature softens them. Texts without a usable
@@ -46,37 +89,16 @@ class AnnotatorTeacher(Teacher):
     """The end of a span: the first character behind it, or its last one."""
     most_unusable: Annotated[float, Field(ge=0, le=1)] = 0.1
     """Largest share of the answers that may be unusable; beyond it the sweep ends with examples."""
-    latency_ms: Annotated[float, Field(gt=0)] | None = None
-    """Time that it takes for one sentence, if you know it: the students' speed-up is measured against it."""
-    checksum: str | None = None
-    """Identity of its answers (`pinned` sets it)."""
-    forms: ClassVar[tuple[LabelForm, ...]] = (FLAT, SPANS)
-    scope: ClassVar[Literal["all"]] = "all"
-    trained: ClassVar[bool] = False
-    count: ClassVar[int] = 1
-    contextual: ClassVar[None] = None
-    decoder: ClassVar[Literal["maxent"]] = "maxent"
-    reads_characters: ClassVar[bool] = False
-    training: ClassVar[TrainingConfig] = TrainingConfig()
-    model_signals: ClassVar[tuple[str, ...]] = (*SAMPLES, "token_marginals", "kbest")
-    export_obstacle: ClassVar[str] = "labels text outside of raykd"
-    gives_answers: ClassVar[bool] = True
 
     @property
     @override
-    def tokenizer(self) -> WordConfig:
-        """A placeholder: a student with the teacher's vocabulary gets the words of its own corpus."""
-        return WordConfig(kind="word")
+    def annotators(self) -> tuple[AnnotatorTeacher, ...]:
+        return (self,)
 
     @property
     @override
     def offers(self) -> tuple[str, ...]:
         return ("token_marginals", "kbest") if self.answers == "probabilities" else SAMPLES
-
-    @property
-    @override
-    def stated_costs(self) -> Mapping[str, float]:
-        return {} if self.latency_ms is None else {"latency_ms": self.latency_ms}
 
     @property
     def answers_id(self) -> str:
@@ -100,9 +122,3 @@ class AnnotatorTeacher(Teacher):
         Raises:
             MissingError: They do not.
         """
-
-    @override
-    def build(self, inputs: BuildInputs) -> Annotator:
-        from raykd.layers.answered_text import Annotator
-
-        return Annotator(len(inputs.tag_set))

@@ -47,7 +47,7 @@ class HFTokenClassifierTeacher(HFTeacher):
 
     @property
     @override
-    def reading(self) -> str:
+    def published_reading(self) -> str:
         if self.fine_tune:
             return ""
         if self.labelled_pieces == "every":

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
-import pyarrow.compute as pc
+from typing_extensions import override
 
 from raykd.corpora.answers import (
     Answer,
@@ -20,23 +20,14 @@ from raykd.corpora.answers import (
     visible_text,
 )
 from raykd.corpora.answers.stored_answer import StoredAnswer
-from raykd.corpora.corpus import Corpus
 from raykd.corpora.sentence import Unit
 from raykd.errors import RunError
 from raykd.forms import TagSet
 from raykd.layers.answered_text import AnsweredText, EncodedAnswer, encode_answer
 from raykd.progress import with_progress
-from raykd.recipes.run import Run, validate_plain
 from raykd.storage.store import Storage
-from raykd.tasks import find_task
-from raykd.teachers import AnnotatorTeacher, TeacherConfig
-from raykd.training.data import Part, sentence_languages
-from raykd.transfer.answer_store import (
-    open_answers,
-)
-
-if TYPE_CHECKING:
-    from raykd.corpora.encoded_text import EncodedText
+from raykd.teachers import AnnotatorTeacher
+from raykd.transfer.answer_store import open_answers
 
 _END_OF_SPAN = re.compile(r'(?<!\\)"[ES]-[^"]*":')
 """A key of a distribution that is a tag of BIOES, and none of IOB2."""
@@ -44,7 +35,47 @@ FEWEST_VISIBLE = 8
 """Visible characters by which sentences of a document are looked for."""
 
 
-class AnswerReader:
+class Answers(ABC):
+    """The answers of a teacher, by the words of a sentence."""
+
+    @property
+    @abstractmethod
+    def samples(self) -> int:
+        """Largest number of labellings that any text may have, at least 1."""
+
+    @abstractmethod
+    def find_usable(self, words: Sequence[str]) -> EncodedAnswer | None:
+        """Return the usable answer about a sentence, in the numbers of tags; None where there is none."""
+
+    @abstractmethod
+    def find_draws(self, words: Sequence[str]) -> tuple[EncodedAnswer, int] | None:
+        """Return the usable labellings of a sentence, with the number of samples that they were merged from.
+
+        Args:
+            words: Words of the sentence.
+
+        Returns:
+            None where there is no usable labelling.
+        """
+
+    def encode(self, sentences: Sequence[Sequence[str]]) -> AnsweredText:
+        """Return the answers about sentences, all of which have a usable one.
+
+        Args:
+            sentences: Lists of words.
+
+        Raises:
+            RunError: A sentence has no usable answer.
+        """
+        answers = list[EncodedAnswer]()
+        for words in sentences:
+            if (answer := self.find_usable(words)) is None:
+                raise RunError(f"the annotator has no usable answer to {' '.join(words)[:60]!r}")
+            answers.append(answer)
+        return AnsweredText([len(words) for words in sentences], answers, samples=self.samples)
+
+
+class AnswerReader(Answers):
     """Reads the stored answers of one annotator, by the words of a sentence."""
 
     def __init__(self, storage: Storage, teacher: AnnotatorTeacher, tag_set: TagSet, unit: Unit):
@@ -57,8 +88,8 @@ class AnswerReader:
         )
 
     @property
+    @override
     def samples(self) -> int:
-        """Largest number of labellings that any text may have, at least 1."""
         return max(1, self._answers.samples)
 
     def find(self, words: Sequence[str]) -> StoredAnswer | None:
@@ -156,23 +187,16 @@ class AnswerReader:
                     yield StoredAnswer(key, "", start=start, document=stored.key)
                 start += len(text)
 
+    @override
     def find_usable(self, words: Sequence[str]) -> EncodedAnswer | None:
-        """Return the usable answer about a sentence, in the numbers of tags; None where there is none."""
         stored = self.find(words)
         try:
             return None if stored is None else self.read(words, stored)[1]
         except AnswerError:
             return None
 
+    @override
     def find_draws(self, words: Sequence[str]) -> tuple[EncodedAnswer, int] | None:
-        """Return the usable labellings of a sentence, with the number of samples that they were merged from.
-
-        Args:
-            words: Words of the sentence.
-
-        Returns:
-            None where there is no usable labelling.
-        """
         stored = self.find(words)
         try:
             read = None if stored is None else self.read(words, stored)
@@ -181,38 +205,6 @@ class AnswerReader:
         if stored is None or read is None or not read[1].paths:
             return None
         return read[1], stored.samples - len(read[0].unusable)
-
-    def encode(self, sentences: Sequence[Sequence[str]]) -> AnsweredText:
-        """Return the answers about sentences, all of which have a usable one.
-
-        Args:
-            sentences: Lists of words.
-
-        Raises:
-            RunError: A sentence has no usable answer.
-        """
-        answers = list[EncodedAnswer]()
-        for words in sentences:
-            if (answer := self.find_usable(words)) is None:
-                raise RunError(f"the annotator has no usable answer to {' '.join(words)[:60]!r}")
-            answers.append(answer)
-        return AnsweredText([len(words) for words in sentences], answers, samples=self.samples)
-
-
-def answer_reader(storage: Storage, run: Run, tag_set: TagSet) -> AnswerReader | None:
-    """Return the reader of the answers of a run's annotator; None for a run of a model.
-
-    Args:
-        storage: The store.
-        run: The run.
-        tag_set: Tags of its corpus.
-    """
-    if run.role != "teacher":
-        return None
-    teacher = validate_plain(TeacherConfig, run.model)
-    if not isinstance(teacher, AnnotatorTeacher):
-        return None
-    return AnswerReader(storage, teacher, tag_set, find_task(run.task).unit)
 
 
 def sentence_words(table: pa.Table) -> Iterator[Sequence[str]]:
@@ -223,23 +215,3 @@ def sentence_words(table: pa.Table) -> Iterator[Sequence[str]]:
     """
     for batch in with_progress(table.select(["tokens"]).to_batches()):
         yield from batch["tokens"].to_pylist()
-
-
-def answered_part(corpus: Corpus, run: Run, part: str, reader: AnswerReader) -> Part:
-    """Return the sentences of a part that have a usable answer, with their gold labels.
-
-    Args:
-        corpus: The corpus.
-        run: Run of the annotator.
-        part: Name of the part.
-        reader: Of its answers.
-    """
-    form, table = find_task(run.task).form, corpus.parts[part]
-    answers = [reader.find_usable(words) for words in sentence_words(table)]
-    answered = table.filter(pa.array([answer is not None for answer in answers], pa.bool_()))
-    lengths = pc.call_function("list_value_length", [answered["tokens"]]).to_pylist()
-    usable = [answer for answer in answers if answer is not None]
-    text = AnsweredText(lengths, usable, samples=reader.samples)
-    labels = form.targets(answered.select(form.columns), pos=corpus.pos, labels=corpus.tag_set)
-    # Its batches hold answers in place of pieces, and only the annotator's model reads them.
-    return Part(form, cast("EncodedText", text), labels, sentence_languages(answered))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from heapq import nsmallest
@@ -36,6 +36,7 @@ class AnswerSurvey:
     """Counts of an annotator's answers to the texts of a corpus.
 
     Attributes:
+        annotator: The annotator, as it was written.
         usable: Part → mask of the sentences with a usable answer, or still to be asked about, bool [N].
         counts: Part → answered, unusable and unanswered sentences; of an annotator that is asked, also those to ask
             about, and those beyond `texts`.
@@ -49,6 +50,7 @@ class AnswerSurvey:
         samples: Largest number of labellings of a text.
     """
 
+    annotator: AnnotatorTeacher
     usable: dict[str, np.ndarray] = field(default_factory=dict)
     counts: dict[str, Counter[str]] = field(default_factory=dict)
     notes: Counter[str] = field(default_factory=Counter)
@@ -64,17 +66,21 @@ class AnswerSurvey:
         """Return the number of sentences of a kind in some parts, or in all."""
         return sum(counts[kind] for part, counts in self.counts.items() if not parts or part in parts)
 
-    def messages(self) -> list[str]:
-        """Return sentences on the answers that cannot be used, or were changed."""
+    def messages(self, *, others: bool = False) -> list[str]:
+        """Return sentences on the answers that cannot be used, or were changed.
+
+        Args:
+            others: True if other annotators label the sentences that lack an answer.
+        """
+        without = ", labelled by the others alone" if others else " left out"
+        scored = "" if others else ": the teacher is scored without them"
         messages = list[str]()
         for kind, words in (("unusable", "an unusable answer"), ("unanswered", "no answer")):
             if count := self.total(kind, *TRAINING):
-                problem = f"{pluralise(count, 'training sentence')} with {words} left out"
+                problem = f"{pluralise(count, 'training sentence')} with {words}{without}"
                 messages.append(problem + (f" ({self._reasons_text()})" if kind == "unusable" else ""))
             if count := self.total(kind, "dev", "test"):
-                messages.append(
-                    f"{pluralise(count, 'sentence')} of dev and test with {words}: the teacher is scored without them"
-                )
+                messages.append(f"{pluralise(count, 'sentence')} of dev and test with {words}{scored}")
         if count := self.reasons["sample"]:
             messages.append(f"{pluralise(count, 'unusable sample')} dropped ({self.examples['sample']})")
         messages += [f"{count:,} {NOTES[kind]} ({self.examples[kind]})" for kind, count in self.notes.items()]
@@ -120,10 +126,13 @@ def survey_answers(storage: Storage, teacher: AnnotatorTeacher, corpus: Corpus) 
         corpus: The corpus.
 
     Raises:
-        CorpusError: Labels of the annotator are none of the corpus; `teachers.labels` names labels that are none.
+        CorpusError: A file of answers cannot be read; labels of the annotator are none of the corpus, or `labels` names
+            some that are none.
         RunError: More answers are unusable than `most_unusable` allows, or the training text has none.
     """
     pinned = teacher.pinned()
+    if isinstance(pinned, AnnotationsTeacher):
+        store_given_answers(storage, pinned)
     reader = AnswerReader(storage, pinned, corpus.tag_set, corpus.unit)
     if faults := reader.name_faults():
         raise CorpusError("teachers.labels", None, "; ".join(faults), "correct the names")
@@ -133,7 +142,7 @@ def survey_answers(storage: Storage, teacher: AnnotatorTeacher, corpus: Corpus) 
     first_keys = (
         _first_keys(corpus, teacher.texts, teacher.texts_seed) if is_asked and teacher.texts else None
     )
-    survey, keys = AnswerSurvey(doubled=reader.doubled, samples=reader.samples), set[bytes]()
+    survey, keys = AnswerSurvey(teacher, doubled=reader.doubled, samples=reader.samples), set[bytes]()
     for part, table in corpus.parts.items():
         survey.usable[part] = np.zeros(table.num_rows, bool)
         survey.counts[part] = Counter(answered=0, unusable=0, unanswered=0)
@@ -210,16 +219,43 @@ def _refuse(teacher: AnnotatorTeacher, corpus: Corpus, survey: AnswerSurvey) -> 
         )
 
 
-def answered_corpus(corpus: Corpus, survey: AnswerSurvey, storage: Storage) -> tuple[Corpus, str]:
+def survey_messages(surveys: Sequence[AnswerSurvey]) -> list[str]:
+    """Return sentences on the answers of a teacher's annotators that cannot be used, or were changed.
+
+    Args:
+        surveys: One of each annotator, of the same corpus.
+    """
+    if len(surveys) <= 1:
+        return [message for survey in surveys for message in survey.messages()]
+    messages = [
+        f"{survey.annotator.title} (member {number}): {message}"
+        for number, survey in enumerate(surveys, start=1)
+        for message in survey.messages(others=True)
+    ]
+    usable = usable_by_any(surveys)
+    if left_out := sum(int((~usable[part]).sum()) for part in TRAINING):
+        messages.append(f"{pluralise(left_out, 'training sentence')} without a usable answer left out")
+    return messages
+
+
+def usable_by_any(surveys: Sequence[AnswerSurvey]) -> Mapping[str, np.ndarray]:
+    """Return for each part the mask of the sentences with a usable answer of any annotator, bool [N].
+
+    Args:
+        surveys: One of each annotator, of the same corpus.
+    """
+    return {part: np.any([survey.usable[part] for survey in surveys], axis=0) for part in surveys[0].usable}
+
+
+def answered_corpus(corpus: Corpus, usable: Mapping[str, np.ndarray], storage: Storage) -> tuple[Corpus, str]:
     """Return the corpus whose training text has usable answers, and its id; dev and test stay whole.
 
     Args:
         corpus: The corpus.
-        survey: Of its answers.
+        usable: Part → True for the sentences with a usable answer [N].
         storage: The store.
     """
-    masks = {part: survey.usable[part] for part in TRAINING}
-    answered = corpus.select_rows(masks)
+    answered = corpus.select_rows({part: usable[part] for part in TRAINING})
     return answered, write_corpus(answered, storage)
 
 

@@ -1,4 +1,4 @@
-"""What a checkpoint as published makes of a few sentences, shown before anything is computed with it."""
+"""Sentences labelled by a checkpoint as published, shown before anything is computed with it."""
 
 from __future__ import annotations
 
@@ -62,5 +62,5 @@ def checkpoint_examples(storage: Storage, run: Run, corpus: Corpus) -> Checkpoin
                 left_out.append(float(probability_B))
             labelled.append(LabelledSentence(tokens, tag_set.decode(labels_T.tolist()), corpus.unit))
     labelled.sort(key=lambda sentence: not set(sentence.tags) - tag_set.form.always_known)
-    shown = [tag_set.form.format_sentence(sentence, words=_WORDS) for sentence in labelled[:SHOWN]]
-    return CheckpointExamples(shown, len(sentences), sum(left_out) / len(left_out) if left_out else None)
+    examples = [tag_set.form.format_sentence(sentence, words=_WORDS) for sentence in labelled[:SHOWN]]
+    return CheckpointExamples(examples, len(sentences), sum(left_out) / len(left_out) if left_out else None)

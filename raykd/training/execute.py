@@ -21,7 +21,6 @@ from raykd.recipes.stored_vocabulary import vocabulary_file
 from raykd.storage.layout import CHECKPOINT
 from raykd.storage.store import Storage
 from raykd.tasks import find_task
-from raykd.training.answer_reader import answer_reader, answered_part
 from raykd.training.checkpoint import Progress
 from raykd.training.data import cached_corpus, encoded_part, run_labels, training_data
 from raykd.training.device import deterministic
@@ -41,6 +40,7 @@ from raykd.training.model_folder import (
 )
 from raykd.training.node_check import wait_for_file
 from raykd.training.stages import StagePlan, TrainingPlan
+from raykd.training.teacher_answers import answer_reader, answered_part
 from raykd.training.teacher_labels import fresh_answer_scores
 from raykd.training.training_loop import Distiller
 from raykd.training.worker import Worker

@@ -25,15 +25,15 @@ from raykd.redact import redact
 from raykd.signals import Need, Sizes
 from raykd.storage.store import Storage
 from raykd.students import Student
-from raykd.teachers import AnnotationsTeacher, AnnotatorTeacher, Teacher
-from raykd.training.answer_reader import AnswerReader
+from raykd.teachers import AnswerTeacher, Teacher
 from raykd.training.answer_survey import (
     AnswerSurvey,
     answered_corpus,
-    store_given_answers,
     survey_answers,
+    usable_by_any,
 )
 from raykd.training.model_folder import teacher_signals_id
+from raykd.training.teacher_answers import open_answers_of
 from raykd.training.teacher_labels import labelled_by_teacher, labels_of_config
 from raykd.transfer import Text, signal_id
 
@@ -104,8 +104,7 @@ class Preparation:
 
     Attributes:
         texts: Languages → the text on which students of these languages are trained.
-        survey: Counts of the answers, where the teacher is an annotator.
-        teacher: Configuration of the teachers, as it was written.
+        surveys: Counts of the answers of each annotator.
     """
 
     storage: Storage
@@ -115,8 +114,7 @@ class Preparation:
     corpora: dict[tuple[str, ...], tuple[Corpus, str]] = field(default_factory=dict, repr=False)
     """Languages → the corpus restricted to them, with its id; made when it is first needed."""
     texts: dict[tuple[str, ...], Text] = field(default_factory=dict, repr=False)
-    survey: AnswerSurvey | None = None
-    teacher: Teacher | None = None
+    surveys: tuple[AnswerSurvey, ...] = ()
 
     @property
     def unlabelled(self) -> bool:
@@ -158,18 +156,19 @@ def prepare(recipe: Recipe, storage: Storage, read: ReadCorpus = read_corpus) ->
     if labels := recipe.corpus.annotator_labels:
         corpus = labels_of_config(corpus, labels, recipe.task_entry)
     recipe.task_entry.check(corpus, corpus_place(recipe))
-    survey = None
-    if isinstance(recipe.teachers, AnnotatorTeacher):
-        if isinstance(recipe.teachers, AnnotationsTeacher):
-            store_given_answers(storage, recipe.teachers.pinned())
-        survey = survey_answers(storage, recipe.teachers, corpus)
+    surveys: tuple[AnswerSurvey, ...] = ()
+    if isinstance(recipe.teachers, AnswerTeacher):
+        surveys = tuple(
+            survey_answers(storage, annotator, corpus) for annotator in recipe.teachers.annotators
+        )
+        usable = usable_by_any(surveys)
         if recipe.corpus.annotator_labels:
-            reader = AnswerReader(storage, recipe.teachers.pinned(), corpus.tag_set, corpus.unit)
-            corpus = labelled_by_teacher(corpus, survey.usable, reader)
+            answers = open_answers_of(storage, recipe.teachers.pinned(), corpus.tag_set, corpus.unit)
+            corpus = labelled_by_teacher(corpus, usable, answers)
             corpus_id = write_corpus(corpus, storage)
         else:
-            corpus, corpus_id = answered_corpus(corpus, survey, storage)
-    preparation = Preparation(storage, corpus, corpus_id, (), survey=survey, teacher=recipe.teachers)
+            corpus, corpus_id = answered_corpus(corpus, usable, storage)
+    preparation = Preparation(storage, corpus, corpus_id, (), surveys=surveys)
     return replace(preparation, teachers=tuple(_teachers(recipe, preparation, read)))
 
 
@@ -189,7 +188,7 @@ def _teachers(recipe: Recipe, preparation: Preparation, read: ReadCorpus) -> Ite
         # A given teacher is identified by its weights, not by its path.
         teacher = recipe.teachers.pinned(only_language(languages))
         run = model_run(recipe, teacher, training_corpus, training_id, storage)
-        samples = preparation.survey.samples if preparation.survey else 0
+        samples = max((survey.samples for survey in preparation.surveys), default=0)
         yield PlannedTeacher(run, languages, preparation.text_for(languages), teacher, samples)
 
 

@@ -17,7 +17,7 @@ from raykd.layers.answered_text import EncodedAnswer
 from raykd.storage.layout import PARTS
 from raykd.structures import Chain, viterbi
 from raykd.tasks import Task
-from raykd.training.answer_reader import AnswerReader
+from raykd.training.answer_reader import Answers
 
 if TYPE_CHECKING:
     from raykd.figures.results import Group, Score
@@ -36,7 +36,7 @@ def labels_of_config(corpus: Corpus, labels: Sequence[str], task: Task) -> Corpu
     return replace(corpus, tag_set=task.form.tag_set(labels), unit=task.unit)
 
 
-def labelled_by_teacher(corpus: Corpus, usable: Mapping[str, np.ndarray], reader: AnswerReader) -> Corpus:
+def labelled_by_teacher(corpus: Corpus, usable: Mapping[str, np.ndarray], reader: Answers) -> Corpus:
     """Return the corpus of the sentences with a usable answer; dev and test have the annotator's best labels.
 
     All training text is unlabelled: students learn the whole distribution, and nothing in place of gold labels.
@@ -58,7 +58,7 @@ def labelled_by_teacher(corpus: Corpus, usable: Mapping[str, np.ndarray], reader
     return replace(corpus, parts={part: parts[part] for part in PARTS}, report=report)
 
 
-def _with_best_labels(table: pa.Table, corpus: Corpus, reader: AnswerReader) -> pa.Table:
+def _with_best_labels(table: pa.Table, corpus: Corpus, reader: Answers) -> pa.Table:
     answers = (reader.find_usable(words) for words in table["tokens"].to_pylist())
     best = [None if answer is None else _best_labels(answer, corpus) for answer in answers]
     column = pa.array(best, table.schema.field("tags").type)
@@ -107,7 +107,7 @@ def fresh_answers(draws: Iterable[tuple[EncodedAnswer, int] | None]) -> Iterator
 
 
 def fresh_answer_scores(
-    reader: AnswerReader, corpus: Corpus, task: Task, part: str
+    reader: Answers, corpus: Corpus, task: Task, part: str
 ) -> Mapping[Group, Score] | None:
     """Return what a fresh answer of an annotator reaches against the best labelling by its others.
 

@@ -73,7 +73,7 @@ def test_texts_without_a_usable_answer_leave_the_training_text(tmp_path):
     assert "1 training sentence with an unusable answer" in messages
     assert "1 sentence of dev and test with no answer" in messages
     assert "'Zoe' PER in 'Ada met Bob.'" in messages
-    answered, name = answered_corpus(corpus, survey, storage)
+    answered, name = answered_corpus(corpus, survey.usable, storage)
     assert [" ".join(words) for words in answered.parts["train"]["tokens"].to_pylist()] == [
         TRAIN[0],
         TRAIN[2],
@@ -87,7 +87,7 @@ def test_a_corpus_with_all_answers_is_the_corpus_itself(tmp_path):
     corpus = corpus_of()
     texts = [*TRAIN, "Ada left Oslo .", "Eva slept ."]
     storage, teacher = stored(tmp_path, [record(text) for text in texts], answers="mentions")
-    assert answered_corpus(corpus, survey_answers(storage, teacher, corpus), storage)[0] is corpus
+    assert answered_corpus(corpus, survey_answers(storage, teacher, corpus).usable, storage)[0] is corpus
 
 
 def test_labels_that_are_none_of_the_corpus_are_listed_with_their_counts(tmp_path):

@@ -59,9 +59,10 @@ def questions(sweep: Sweep) -> list[Question]:
         sweep: The sweep.
     """
     by_annotator: dict[str, Question] = {}
-    for preparation in (prepared.preparation for prepared in sweep.preparations.values()):
-        annotator, survey = preparation.teacher, preparation.survey
-        if isinstance(annotator, AskedAnnotator) and survey is not None:
+    preparations = [prepared.preparation for prepared in sweep.preparations.values()]
+    for preparation, survey in ((one, survey) for one in preparations for survey in one.surveys):
+        annotator = survey.annotator
+        if isinstance(annotator, AskedAnnotator):
             annotator_id = annotator.pinned().answers_id
             question = by_annotator.setdefault(annotator_id, Question(annotator, preparation))
             question.texts |= survey.to_ask
