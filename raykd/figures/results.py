@@ -92,7 +92,7 @@ class Score:
             by_seed=tuple(seed for score in scores for seed in score.by_seed),
             beside={
                 name: Score.over_seeds([score_of_seed.beside[name] for score_of_seed in scores])
-                for name in scores[0].beside
+                for name in _common_metrics(scores)
             },
             outside=scores[0].outside,
         )
@@ -103,10 +103,15 @@ class Score:
         by_language = {name: value for score in scores for name, value in score.by_language.items()}
         beside = {
             name: Score.over_languages([score_of_run.beside[name] for score_of_run in scores])
-            for name in scores[0].beside
+            for name in _common_metrics(scores)
         }
         outside = {name for score in scores for name in score.outside}
         return replace(Score.from_languages(by_language, outside), beside=beside)
+
+
+def _common_metrics(scores: Sequence[Score]) -> list[str]:
+    """Names of the metrics beside a score that all of some runs have."""
+    return [name for name in scores[0].beside if all(name in score.beside for score in scores)]
 
 
 @dataclass(frozen=True)

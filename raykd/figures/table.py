@@ -33,6 +33,8 @@ ENDINGS: Mapping[Runtime, str] = MappingProxyType(
 """Runtime → ending of the names of its figures."""
 OfShape = Callable[[Shape], float | None]
 
+AGREEMENT = "agreement"
+"""Metric beside any score: the task's metric against the labels of an annotator that taught the student."""
 HIDDEN = "selection is on dev: test scores are only reported, so that they stay honest estimates"
 
 
@@ -55,7 +57,7 @@ class Figure:
         against: For a ratio: the figure that is divided, the teachers' by the student's.
         aliases: Other names that `--where` and `--best` accept.
         score: For a score: part, group of languages, and metric; an empty metric is the task's score.
-        beside: The name of the task's score that this metric goes with; empty for every task.
+        beside: The name of the task's score that this metric goes with; empty for any task.
         runtime: The runtime that it is measured in; None for any.
         of_shape: For a size: the function that computes it from a shape.
     """
@@ -95,6 +97,10 @@ class Figure:
     def selectable(self) -> bool:
         """True if students may be searched and chosen by the figure: costs and dev scores."""
         return self.part in (None, "dev")
+
+    def belongs_to(self, score_name: str) -> bool:
+        """Return True if the figure is one of tasks with the score `score_name`."""
+        return self.beside in ("", score_name) and self.metric != score_name
 
     def read(self, scored: TrialOrTeacher) -> float | None:
         """Return the figure's value for a trial or teacher; None if unknown."""
@@ -167,6 +173,8 @@ SCORES = (
     *_scores_beside("exact_match", "intent_accuracy", "intent", aliases=("intent_accuracy",)),
     *_scores_beside("exact_match", "slot_f1", "slot F1", aliases=("slot_f1",)),
     *_scores_beside("exact_match", "well_formed", "trees", aliases=("well_formed",)),
+    # Labels of a task with gold labels: agreement with those of an annotator that taught the student.
+    *_scores_beside("", AGREEMENT, AGREEMENT, aliases=(AGREEMENT,)),
     # Masked language models.
     *_scores_beside("mlm_score", "perplexity", "perplexity", direction="min", form="decimal"),
 )  # fmt: skip
@@ -266,7 +274,7 @@ def cost_columns(objectives: Directions = MappingProxyType({})) -> tuple[Figure,
 
 
 def score_figures(
-    score_name: str, *, targets: bool, among: Sequence[TrialOrTeacher] = ()
+    score_name: str, *, targets: bool, among: Sequence[TrialOrTeacher] = (), agreement: bool = False
 ) -> tuple[Figure, ...]:
     """Return the scores of a sweep: dev, test and target languages, then the further metrics of its task.
 
@@ -274,15 +282,18 @@ def score_figures(
         score_name: Name of the task's score.
         targets: Whether to include target languages.
         among: Trials and teachers that are shown. If some have further metrics, only their metrics are returned: tasks
-            whose scores have one name may have different further metrics.
+            whose scores have one name may have different further metrics. Agreement is returned if some have it.
+        agreement: Whether to include agreement all the same.
     """
     figures = tuple(
         figure
         for figure in SCORES
-        if figure.score and figure.beside in ("", score_name) and (targets or figure.score[1] == "source")
+        if figure.score and figure.belongs_to(score_name) and (targets or figure.score[1] == "source")
     )
     metrics = {figure.metric for figure in figures for scored in among if figure.read(scored) is not None}
-    return tuple(figure for figure in figures if not metrics - {""} or figure.metric in {"", *metrics})
+    own = {figure.metric for figure in figures if figure.beside and not metrics - {"", AGREEMENT}}
+    shown = {"", *metrics, *own, *((AGREEMENT,) if agreement else ())}
+    return tuple(figure for figure in figures if figure.metric in shown)
 
 
 def default_objectives(score_name: str, *, exported: bool = True) -> dict[str, Direction]:
@@ -306,7 +317,7 @@ def selectable_figures(score_name: str) -> dict[str, Figure]:
     Args:
         score_name: Name of the task's score.
     """
-    figures = [figure for figure in FIGURES if figure.selectable and figure.beside in ("", score_name)]
+    figures = [figure for figure in FIGURES if figure.selectable and figure.belongs_to(score_name)]
     return {name: figure for figure in figures for name in figure.accepted_names(score_name)}
 
 

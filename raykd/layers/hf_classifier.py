@@ -107,8 +107,9 @@ def rebuild_classifier(
 def _biases(path: str, model: Any, biases: TransitionBiases | str) -> TransitionBiases:
     """Return transition biases, or those of an operating point; raykd writes them into a checkpoint's configuration."""
     if isinstance(biases, str):
-        folder, stored = checkpoint_folder(path), getattr(model.config, "transition_biases", None)
-        is_stored = biases == DEFAULT and stored is not None and not (folder / BIASES_FILE).is_file()
+        folder = checkpoint_folder(path)
+        stored: dict[str, float] = getattr(model.config, "transition_biases", None) or {}
+        is_stored = biases == DEFAULT and bool(stored) and not (folder / BIASES_FILE).is_file()
         biases = TransitionBiases(**stored) if is_stored else TransitionBiases.read(folder, biases)
     if biases != TransitionBiases() and not marks_both_ends(model.config.id2label.values()):
         problem = (

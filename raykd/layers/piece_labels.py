@@ -32,7 +32,7 @@ from raykd.structures import Chain, LegalTransitions, log_partition
 from raykd.structures.device import index_tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from jaxtyping import Bool, Float, Int
     from torch import Tensor
@@ -187,10 +187,11 @@ def piece_labels(label_map: LabelMap, tag_set: TagSet, biases: TransitionBiases)
     """
     names = label_map.name_list(tag_set.tags)
     steps = zip(*(_step_names(name, names) for name in names), strict=True)
-    places = [tuple(names.index(name) for name in step) for step in steps]
+    single, first, middle, last, space = (tuple(names.index(name) for name in step) for step in steps)
     no_bias = (0.0,) * len(names)
     if label_map.scheme != "same" or not tag_set.form.bioes:
-        return PieceLabels(label_map, None, _Path(*places, no_bias, no_bias, no_bias, no_bias))
+        path = _Path(single, first, middle, last, space, no_bias, no_bias, no_bias, no_bias)
+        return PieceLabels(label_map, None, path)
     stay, start = biases.background_stay, biases.background_to_start
     to_continue, to_end = biases.inside_to_continue, biases.inside_to_end
     # What the chain adds between words is that of a word of one piece; these are the biases beyond it.
@@ -198,9 +199,15 @@ def piece_labels(label_map: LabelMap, tag_set: TagSet, biases: TransitionBiases)
     closing = {"S": to_end - to_continue}
     after_space = {OUTSIDE: stay, "B": stay, "S": stay, "I": to_continue, "E": to_continue}
     opening = {OUTSIDE: stay, "B": start, "S": start}
-    kinds = (further, closing, after_space, opening)
-    by_name = [tuple(kind.get(name[0], 0.0) for name in names) for kind in kinds]
-    return PieceLabels(label_map, _transitions(tag_set, biases), _Path(*places, *by_name))
+
+    def of_names(by_letter: Mapping[str, float]) -> tuple[float, ...]:
+        return tuple(by_letter.get(name[0], 0.0) for name in names)
+
+    path = _Path(
+        single, first, middle, last, space,
+        of_names(further), of_names(closing), of_names(after_space), of_names(opening),
+    )  # fmt: skip
+    return PieceLabels(label_map, _transitions(tag_set, biases), path)
 
 
 def _step_names(name: str, names: Sequence[str]) -> tuple[str, ...]:

@@ -15,7 +15,16 @@ from raykd.deploy.export import ONNX, ONNX_INT8, Agreement, Export
 from raykd.deploy.splitting import IN_WORDS, Splitting
 from raykd.figures.front import find_gold_twin
 from raykd.figures.results import Scores
-from raykd.figures.table import BYTES, COMPRESSION, LATENCY, PARAMETERS, SPEEDUP, TORCH_LATENCY, score_figures
+from raykd.figures.table import (
+    AGREEMENT,
+    BYTES,
+    COMPRESSION,
+    LATENCY,
+    PARAMETERS,
+    SPEEDUP,
+    TORCH_LATENCY,
+    score_figures,
+)
 from raykd.figures.trial import Teacher, Trial, shape_name
 from raykd.recipes.card_config import CardConfig
 from raykd.recipes.run import Run, objective_name
@@ -170,13 +179,14 @@ def _score_table(exported: Export, origin: Origin | None) -> list[str]:
     if origin is not None:
         scores_of |= {f"teacher {teacher.name} ": teacher.scores for teacher in origin.teachers}
         scores_of |= {} if origin.twin is None else {"labels alone ": origin.twin.scores}
+    has_agreement = exported.result.scores.get("dev", beside=AGREEMENT) is not None
     columns = {
         f"{name}{figure.heading.format(label=task.score_label)}": (
             FORMS[figure.form],
             _by_language(scores, figure.part, figure.metric),
         )
         for name, scores in scores_of.items()
-        for figure in score_figures(task.score_name, targets=False)
+        for figure in score_figures(task.score_name, targets=False, agreement=has_agreement)
     }
     names = [
         name

@@ -175,7 +175,7 @@ def metrics_of(trial: Trial, compared_score: ComparedScore = "test") -> dict[str
         figure.metric: figure
         for figure in SCORES
         if figure.score and task_figure.score and figure.score[:2] == task_figure.score[:2]
-        and figure.beside == trial.score_name
+        and figure.metric and figure.belongs_to(trial.score_name)
         and (figure.direction, figure.form) == (task_figure.direction, task_figure.form)
     }  # fmt: skip
     return {"": task_figure, **beside}

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from raykd.figures.front import same_step_count
-from raykd.figures.table import COMPRESSION, OBJECTIVES, SPEEDUP, Directions
+from raykd.figures.table import AGREEMENT, COMPRESSION, OBJECTIVES, SPEEDUP, Directions
 from raykd.figures.trial import Teacher, Trial, common_score_label, teacher_score
 from raykd.pluralise import pluralise
 from raykd.report.dev_scores import dev_by_seed, dev_score, seeds_in_words
@@ -22,7 +22,6 @@ from raykd.report.labels_alone import (
     teacher_weakness,
 )
 from raykd.report.readable_numbers import costs_in_words, gain, percent, share
-from raykd.tasks.task import AGREEMENT_LABEL
 
 FEW = 300
 """Number of dev labels (spans, words or sentences) below which a handful of them moves the score by a point."""
@@ -231,7 +230,7 @@ def _finding_on(trials: Iterable[Trial], text: str, *, blocks: bool = False) -> 
 
 
 def _agreement_findings(label: str) -> Iterable[Finding]:
-    if label == AGREEMENT_LABEL:
+    if label == AGREEMENT:
         yield Finding(
             "agreement is with the teacher's own labels of dev and test, as there are no gold ones; the teacher's is "
             "that of one of its answers with the others: 100 where it has one answer, and no ceiling for students"

@@ -83,7 +83,7 @@ class StudentColumns:
         self._label, self._scored = common_score_label(scored), scored
         self.sources, self.targets = source_languages(scored), target_languages(scored)
         scores = score_figures(common_score_name(scored), targets=bool(self.targets), among=scored)
-        self.beside = [figure for figure in scores if figure.beside]
+        self.beside = [figure for figure in scores if figure.metric]
         """The scores beside the task's."""
         self.costs = cost_columns(objectives)
 

@@ -78,6 +78,7 @@ def _experiment(sweep: Sweep) -> Experiment:
     return Experiment(
         sweep.file.name, task.score_name, task.score_label,
         targets=any(bool(preparation.preparation.corpus.targets) for preparation in sweep.preparations.values()),
+        agreement=task.has_gold and sweep.file.teachers.gives_answers,
         run=first.run_name(first.run_ids[0]), stages=stages, artifacts=sweep.file.tracking.artifacts,
     )  # fmt: skip
 

@@ -15,7 +15,7 @@ from raykd.tasks.pairs import PAIRS
 from raykd.tasks.parsing import PARSING
 from raykd.tasks.pos import POS
 from raykd.tasks.semantic_parsing import SEMANTIC_PARSING
-from raykd.tasks.task import AGREEMENT, Task
+from raykd.tasks.task import WITHOUT_GOLD, Task
 
 TASKS: Mapping[str, Task] = MappingProxyType(
     {
@@ -44,8 +44,8 @@ def find_task(name: str) -> Task:
     Raises:
         KeyError: There is no such task.
     """
-    task = TASKS[name.removesuffix(AGREEMENT)]
-    return task.without_gold if name.endswith(AGREEMENT) else task
+    task = TASKS[name.removesuffix(WITHOUT_GOLD)]
+    return task.without_gold if name.endswith(WITHOUT_GOLD) else task
 
 
 __all__ = ["TASKS", "Task", "find_task"]

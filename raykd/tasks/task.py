@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from raykd.errors import CorpusError
+from raykd.figures.table import AGREEMENT
 from raykd.forms import LabelForm
 from raykd.metrics import entity_f1, score_metrics
 
@@ -20,10 +21,8 @@ if TYPE_CHECKING:
     from raykd.metrics.languages import Metric
 
 
-AGREEMENT = "_agreement"
+WITHOUT_GOLD = f"_{AGREEMENT}"
 """Ending of the names of tasks without gold labels."""
-AGREEMENT_LABEL = "agreement"
-"""Name of their score."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +49,7 @@ class Task:
     @property
     def with_gold(self) -> str:
         """Name of the task where there are gold labels."""
-        return self.name.removesuffix(AGREEMENT)
+        return self.name.removesuffix(WITHOUT_GOLD)
 
     @property
     def has_gold(self) -> bool:
@@ -62,9 +61,9 @@ class Task:
         """The task where a teacher's own labels stand in for gold labels, so that the score is its agreement."""
         return replace(
             self,
-            name=self.with_gold + AGREEMENT,
-            score_name=AGREEMENT_LABEL,
-            score_label=AGREEMENT_LABEL,
+            name=self.with_gold + WITHOUT_GOLD,
+            score_name=AGREEMENT,
+            score_label=AGREEMENT,
             other_metrics={},
         )
 

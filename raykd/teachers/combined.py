@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, Self, Union
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self, Union
 
 from pydantic import Field, model_validator
 from typing_extensions import override
@@ -16,6 +16,11 @@ from raykd.teachers.spacy_pipeline import SpacyTeacher
 ANNOTATORS = (AnnotationsTeacher, PythonTeacher, SpacyTeacher)
 """The kinds of annotators."""
 
+if TYPE_CHECKING:
+    Member = AnnotatorTeacher
+else:
+    Member = Annotated[Union[ANNOTATORS], Field(discriminator="kind")]  # noqa: UP007
+
 
 class CombinedTeacher(AnswerTeacher):
     """The weighted mean of the token marginals of several annotators.
@@ -25,9 +30,7 @@ class CombinedTeacher(AnswerTeacher):
     """
 
     kind: Literal["combined"] = "combined"
-    members: Annotated[
-        tuple[Annotated[Union[ANNOTATORS], Field(discriminator="kind")], ...], Field(min_length=2)  # noqa: UP007
-    ]
+    members: Annotated[tuple[Member, ...], Field(min_length=2)]
     """The annotators, each with its own settings."""
     weights: tuple[Annotated[float, Field(gt=0)], ...] = ()
     """Weight of each member, in their order; without it all have the same."""

@@ -207,9 +207,9 @@ def results(trial: TrialOrTeacher) -> dict[str, float]:
     MLflow's pages show all digits of a value. The store and the reports keep the exact values.
     """
     values: dict[str, object] = {figure.name: figure.read(trial) for figure in COSTS}
-    for figure in (*score_figures(trial.score_name, targets=True), TARGET_DEV):
+    for figure in (*score_figures(trial.score_name, targets=True, among=[trial]), TARGET_DEV):
         values |= score_values(figure, trial)
-    for figure in score_figures(trial.score_name, targets=False):
+    for figure in score_figures(trial.score_name, targets=False, among=[trial]):
         values[f"{figure.full_name(trial.score_name)}_by_language"] = language_values(figure, trial)
     return rounded(flatten(values))
 

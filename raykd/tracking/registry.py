@@ -109,7 +109,8 @@ def register_version(client: MlflowClient, model: StudentModel, logged: LoggedMo
         client.create_registered_model(name)
     tags = {key: run.data.tags[key] for key in TRIAL_TAGS if key in run.data.tags}
     tags["trial"] = str(run.info.run_name)
-    scores = (figure.full_name(model.score_name) for figure in score_figures(model.score_name, targets=True))
+    score_table = score_figures(model.score_name, targets=True, agreement=True)
+    scores = (figure.full_name(model.score_name) for figure in score_table)
     figures = [key for key in (*scores, *FIGURES) if key in run.data.metrics]
     tags |= {key: f"{run.data.metrics[key]:g}" for key in figures}
     versions = client.search_model_versions(f"name='{name}' and run_id='{run.info.run_id}'")

@@ -49,6 +49,8 @@ class Experiment:
     """The score's name for people."""
     targets: bool = False
     """True to show the mean over target languages."""
+    agreement: bool = False
+    """True to show the agreement with an annotator beside a score against gold labels."""
     run: str = ""
     """Run of each trial whose curves are charted."""
     stages: Sequence[Sequence[str]] = (("",),)
@@ -70,7 +72,9 @@ def experiment_tags(experiment_id: str, experiment: Experiment) -> dict[str, str
     # The score that selects students comes first.
     scores = [
         figure.full_name(experiment.score_name)
-        for figure in score_figures(experiment.score_name, targets=experiment.targets)
+        for figure in score_figures(
+            experiment.score_name, targets=experiment.targets, agreement=experiment.agreement
+        )
     ]
     curves = charted_curves(scores[0], experiment.run, experiment.stages)
     ordered_by = DEV.heading.format(label=experiment.label)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from raykd.corpora.corpus import Corpus
@@ -55,7 +56,7 @@ def checkpoint_examples(storage: Storage, run: Run, corpus: Corpus) -> Checkpoin
     labelled, left_out, tag_set = [], list[float](), corpus.tag_set
     with torch.inference_mode():
         for row, tokens in enumerate(sentences):
-            batch = text.gather([row])
+            batch = text.gather(np.array([row]))
             output = model(batch)
             labels_T = viterbi(output.distribution, output.legal)[0][0]
             if isinstance(model, HFTagger) and (probability_B := model.left_out(batch)) is not None:

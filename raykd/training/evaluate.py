@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -16,7 +17,9 @@ from raykd.corpora.encoded_text import EncodedText
 from raykd.corpora.masking import MaskedText
 from raykd.corpora.teacher_forcing import TeacherForcedText
 from raykd.figures.results import Group, Score
+from raykd.figures.table import AGREEMENT
 from raykd.forms import TagSet
+from raykd.forms.targets import TargetColumn
 from raykd.layers.hf_tagger import HFTagger
 from raykd.layers.model import Model, Output
 from raykd.progress import with_progress
@@ -24,6 +27,19 @@ from raykd.tasks import Task
 from raykd.training.data import Part
 from raykd.training.device import piece_budget
 from raykd.training.worker import Worker
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Labels of a teacher for some sentences of a part.
+
+    Attributes:
+        rows: the sentences.
+        labels: their labels.
+    """
+
+    rows: Sequence[int]
+    labels: TargetColumn
 
 
 def evaluation_batches(lengths: np.ndarray, device: torch.device, *, share: float = 1.0) -> list[np.ndarray]:
@@ -89,7 +105,14 @@ def _in_float32(model: Model) -> Iterator[None]:
 
 
 def score_part(
-    model: Model, part: Part, task: Task, tag_set: TagSet, *, worker: Worker, targets: Collection[str] = ()
+    model: Model,
+    part: Part,
+    task: Task,
+    tag_set: TagSet,
+    *,
+    worker: Worker,
+    targets: Collection[str] = (),
+    reference: Reference | None = None,
 ) -> Mapping[Group, Score]:
     """Return the scores of a model on a part of the corpus: over source languages and, if any, over target languages.
 
@@ -100,8 +123,20 @@ def score_part(
         tag_set: of the corpus.
         worker: of this process.
         targets: the target languages; empty if the corpus has none.
+        reference: labels of the teacher, with which the predictions are compared too.
     """
     predicted = predict(model, part.text, partial(part.form.best_labellings, part.labels), worker=worker)
-    return task.score(
-        part.labels, predicted, tag_set=tag_set, languages=list(part.languages), targets=targets
-    )
+    languages = list(part.languages)
+    groups = task.score(part.labels, predicted, tag_set=tag_set, languages=languages, targets=targets)
+    if reference is None:
+        return groups
+    agreement = task.without_gold.score(
+        reference.labels, [predicted[row] for row in reference.rows], tag_set=tag_set,
+        languages=[languages[row] for row in reference.rows], targets=targets,
+    )  # fmt: skip
+    return {
+        group: replace(score, beside={**score.beside, AGREEMENT: agreement[group]})
+        if group in agreement
+        else score
+        for group, score in groups.items()
+    }

@@ -40,8 +40,8 @@ from raykd.training.model_folder import (
 )
 from raykd.training.node_check import wait_for_file
 from raykd.training.stages import StagePlan, TrainingPlan
-from raykd.training.teacher_answers import answer_reader, answered_part
-from raykd.training.teacher_labels import fresh_answer_scores
+from raykd.training.teacher_answers import answer_reader, answered_part, taught_by
+from raykd.training.teacher_labels import fresh_answer_scores, teacher_reference
 from raykd.training.training_loop import Distiller
 from raykd.training.worker import Worker
 
@@ -149,9 +149,9 @@ def _train_and_evaluate(
     dev_begins = TRAINING_SHARE if needs_training else 0.0
     test_begins = (dev_begins + 1) / 2
     with part_of_work(dev_begins, test_begins, "scoring dev"):
-        dev = evaluate("dev", model).by_part
+        dev = evaluate("dev", model, final=True).by_part
     with part_of_work(test_begins, 1.0, "scoring test"):
-        test = evaluate("test", model).by_part
+        test = evaluate("test", model, final=True).by_part
     result = RunResult(
         run_id=run.id,
         scores=Scores({**dev, **test}),
@@ -169,21 +169,31 @@ def _train_and_evaluate(
     return result
 
 
-def _evaluate(store_uri: str, run: Run, worker: Worker, part: str, model: Model) -> Scores:
-    """The scores on one part; the mean over target languages leaves out those of `corpus.outside_mean`."""
+def _evaluate(
+    store_uri: str, run: Run, worker: Worker, part: str, model: Model, *, final: bool = False
+) -> Scores:
+    """The scores on one part; the mean over target languages leaves out those of `corpus.outside_mean`.
+
+    The `final` ones of a student have its agreement with an annotator beside those against gold labels.
+    """
     corpus = cached_corpus(store_uri, run.corpus_id)
-    reader = answer_reader(Storage(store_uri), run, corpus.tag_set)
+    storage = Storage(store_uri)
+    reader = answer_reader(storage, run, corpus.tag_set)
     held_out = (
         encoded_part(store_uri, run, part) if reader is None else answered_part(corpus, run, part, reader)
     )
     if not len(held_out):
         return Scores({})  # an annotator that answered no text of this part has no score there
     task = find_task(run.task)
+    answers = taught_by(storage, run, corpus.tag_set) if final and task.has_gold else None
+    reference = answers and teacher_reference(corpus, task.form, part, answers)
     groups = None
     if reader is not None and not task.has_gold:
         groups = fresh_answer_scores(reader, corpus, task, part)
     if groups is None:
-        groups = score_part(model, held_out, task, corpus.tag_set, worker=worker, targets=corpus.targets)
+        groups = score_part(
+            model, held_out, task, corpus.tag_set, worker=worker, targets=corpus.targets, reference=reference
+        )
     if corpus.outside_mean and "target" in groups:
         groups = {**groups, "target": groups["target"].excluding(corpus.outside_mean)}
     return Scores({part: {str(group): score for group, score in groups.items()}})

@@ -19,6 +19,7 @@ from raykd.corpora.sentence import Unit
 from raykd.forms import TagSet
 from raykd.layers.answered_text import AnsweredText, EncodedAnswer
 from raykd.recipes.run import Run, validate_plain
+from raykd.storage.layout import MODEL
 from raykd.storage.store import Storage
 from raykd.tasks import find_task
 from raykd.teachers import AnswerTeacher, CombinedTeacher, TeacherConfig
@@ -95,6 +96,20 @@ def answer_reader(storage: Storage, run: Run, tag_set: TagSet) -> Answers | None
     if not isinstance(teacher, AnswerTeacher):
         return None
     return open_answers_of(storage, teacher, tag_set, find_task(run.task).unit)
+
+
+def taught_by(storage: Storage, run: Run, tag_set: TagSet) -> Answers | None:
+    """Return the reader of the answers that a student learnt from; None for one that no annotator taught.
+
+    Args:
+        storage: The store.
+        run: The student's run.
+        tag_set: Tags of its corpus.
+    """
+    for source in run.sources:  # an annotator is the only teacher of its students
+        teacher = storage.read_json(f"teachers/{source.teacher_id}/{MODEL}", Run.from_plain)
+        return answer_reader(storage, teacher, tag_set)
+    return None
 
 
 def answered_part(corpus: Corpus, run: Run, part: str, reader: Answers) -> Part:

@@ -13,11 +13,13 @@ import torch
 from raykd.corpora.corpus import Corpus
 from raykd.corpora.label_counts import label_counts_by_part, languages_without_labels
 from raykd.corpora.report import count_sentences
+from raykd.forms import LabelForm
 from raykd.layers.answered_text import EncodedAnswer
 from raykd.storage.layout import PARTS
 from raykd.structures import Chain, viterbi
 from raykd.tasks import Task
 from raykd.training.answer_reader import Answers
+from raykd.training.evaluate import Reference
 
 if TYPE_CHECKING:
     from raykd.figures.results import Group, Score
@@ -56,6 +58,23 @@ def labelled_by_teacher(corpus: Corpus, usable: Mapping[str, np.ndarray], reader
     sentences = count_sentences(parts, corpus.languages)
     report = replace(corpus.report, sentences=sentences, without_labels=without)
     return replace(corpus, parts={part: parts[part] for part in PARTS}, report=report)
+
+
+def teacher_reference(corpus: Corpus, form: LabelForm, part: str, answers: Answers) -> Reference | None:
+    """Return a teacher's own labels of the sentences of a part; None if it has answers about none.
+
+    Args:
+        corpus: The corpus.
+        form: Form of its labels.
+        part: Name of the part.
+        answers: The teacher's answers.
+    """
+    table = _with_best_labels(corpus.parts[part], corpus, answers)
+    rows = [row for row, tags in enumerate(table["tags"].to_pylist()) if tags is not None]
+    if not rows:
+        return None
+    columns = table.take(rows).select(form.columns)
+    return Reference(rows, form.targets(columns, pos=corpus.pos, labels=corpus.tag_set))
 
 
 def _with_best_labels(table: pa.Table, corpus: Corpus, reader: Answers) -> pa.Table:

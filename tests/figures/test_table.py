@@ -21,6 +21,7 @@ from raykd.figures.table import (
     Figure,
     default_objectives,
     objective_fault,
+    score_figures,
     selectable_figures,
 )
 from raykd.figures.trial import Teacher, Trial
@@ -50,6 +51,7 @@ SCORES = Scores(
                     "slot_f1": replace(group_score, mean=group_score.mean + 0.3),
                     "well_formed": replace(group_score, mean=group_score.mean + 0.4),
                     "perplexity": replace(group_score, mean=group_score.mean * 20),
+                    "agreement": replace(group_score, mean=group_score.mean + 0.05),
                 },
             )
             for group, group_score in groups.items()
@@ -78,7 +80,7 @@ each_selecting = pytest.mark.parametrize(
 @each_figure
 def test_it_is_well_formed(figure: Figure):
     fields = {name for _, name, _, _ in string.Formatter().parse(figure.name) if name}
-    assert fields == ({"score"} if figure.score and not figure.beside else set())
+    assert fields == ({"score"} if figure.score and not figure.metric else set())
     assert figure.form in FORMS
     assert figure.read(TRIAL) is not None
     assert figure.read(Trial(1, "RUNNING")) is None
@@ -89,6 +91,22 @@ def test_no_name_is_used_twice():
     names = [name for figure in FIGURES for name in figure.accepted_names("las")]
     assert {"uas", "slot_f1", "score"} <= set(names)
     assert len(set(names)) == len(names)
+
+
+def test_agreement_is_beside_every_score_and_only_where_it_is_known():
+    without = replace(TRIAL, scores=OWN, score_name="f1")
+    assert not [figure for figure in score_figures("f1", targets=True, among=[without]) if figure.metric]
+    both = score_figures("f1", targets=False, among=[without, replace(TRIAL, score_name="f1")])
+    assert [figure.full_name("f1") for figure in both] == [
+        "dev_f1",
+        "test_f1",
+        "dev_agreement",
+        "test_agreement",
+    ]
+    # Without gold labels the score itself is called so.
+    figures = score_figures("agreement", targets=False, agreement=True)
+    assert [figure.metric for figure in figures] == ["", ""]
+    assert selectable_figures("agreement")["dev_agreement"].metric == ""
 
 
 @each_figure
@@ -132,8 +150,8 @@ def test_students_are_chosen_by_it(figure: Figure):
 
 @each_selecting
 def test_it_may_be_an_objective(figure: Figure):
-    if figure.beside:
-        assert objective_fault(figure.name, figure.direction, figure.beside), (
+    if figure.metric:
+        assert objective_fault(figure.name, figure.direction, figure.beside or "las"), (
             "only the score itself is searched for"
         )
         return

@@ -11,7 +11,9 @@ import pytest
 
 from raykd.errors import RunError, SpecError, StoreError
 from raykd.precompute.asking import Asker
+from raykd.storage.store import Storage
 from raykd.sweep.phases import questions
+from raykd.sweep.records import SweepRecords
 from tests.sweep.in_process import call, code_of, without_ray
 
 NAMES = ("Ada", "Bob", "Eva", "Ida")
@@ -83,6 +85,41 @@ def test_a_sweep_without_gold_labels_says_agreement_everywhere(texts, tmp_path, 
     assert "test agreement" in card
     assert "There are no gold labels" in card
     assert "F1" not in card
+
+
+@pytest.mark.slow
+def test_where_some_gold_exists_both_scores_are_shown_and_gold_decides(texts, tmp_path, capsys):
+    """The annotator knows no places, so a student that agrees with it has few of the gold labels."""
+    with (tmp_path / "answers.jsonl").open("w") as file:
+        for text in texts[:-5]:  # and it has no answer about five sentences of test
+            known = [mention for mention in mentions(text) if mention["text"] in NAMES]
+            file.write(json.dumps({"text": text, "mentions": known}) + "\n")
+    for part, lines in (("train", texts[:30]), ("dev", texts[30:40]), ("test", texts[40:])):
+        tags = {**dict.fromkeys(NAMES, "B-PER"), **dict.fromkeys(PLACES, "B-LOC")}
+        rows = ["".join(f"{word}\t{tags.get(word, 'O')}\n" for word in text.split()) for text in lines]
+        (tmp_path / f"{part}.conll").write_text("\n".join(rows))
+    (tmp_path / "s.yaml").write_text(
+        "name: both\ncorpus: {source: conll, root: ., languages: [en], train: train.conll, dev: dev.conll, "
+        "test: test.conll}\nteachers: {kind: annotations, path: answers.jsonl, answers: mentions, "
+        "labels: {person: PER}}\n" + COMMON.replace("epochs: 2", "epochs: 12").replace("top_wk", "posterior")
+    )
+    with without_ray():
+        assert code_of("sweep", "s.yaml") == 0
+        call("front", "s.yaml", "--where", "agreement >= 0.5 * teacher", "--best", "latency_ms")
+    printed = capsys.readouterr().out
+    assert "dev F1" in printed
+    (trial,) = SweepRecords(Storage("store"), "both").trials()
+    dev, agreement = trial.scores.mean("dev"), trial.scores.mean("dev", beside="agreement")
+    assert agreement > dev > 0
+    assert trial.scores.get("test", beside="agreement").by_language.keys() == {"en"}
+    assert "dev agreement" in (tmp_path / "store/sweeps/both/front.html").read_text()
+    assert "dev_agreement" in (tmp_path / "store/sweeps/both/front.csv").read_text().splitlines()[0]
+    client = mlflow.MlflowClient("sqlite:///mlflow.db")
+    (experiment,) = [found for found in client.search_experiments() if found.name == "both"]
+    logged = client.search_runs([experiment.experiment_id], "tags.role = 'search'")[0].data.metrics
+    assert logged["dev_agreement"] == pytest.approx(agreement, abs=1e-4)
+    (view,) = [value for tag, value in experiment.tags.items() if "raykd-front" in tag]
+    assert "dev_agreement" in view
 
 
 class _AskingHere:

@@ -88,7 +88,10 @@ def test_texts_of_any_annotator_stay_and_those_of_none_leave(tmp_path):
     surveys = [survey_answers(storage, annotator, corpus) for annotator in teacher.annotators]
     assert usable_by_any(surveys)["train"].tolist() == [True, True, True, False]
     messages = survey_messages(surveys)
-    assert "annotations (member 1): 2 training sentences with no answer, labelled by the others alone" in messages
+    assert (
+        "annotations (member 1): 2 training sentences with no answer, labelled by the others alone"
+        in messages
+    )
     assert messages[-1] == "1 training sentence without a usable answer left out"
     answers = open_answers_of(storage, teacher.pinned(), corpus.tag_set, "word")
     batch = answers.encode([["Ada", "slept"], ["It", "rained"]]).gather(torch.arange(2).numpy())
