@@ -1,4 +1,4 @@
-"""How many samples of a teacher to buy: students of a CRF's whole distribution, and of 1, 5 and 20 draws from it.
+"""Students of a whole distribution, and of 1, 5 and 20 samples drawn from it: what a sample of a teacher is worth.
 
     python benchmarks/samples.py OUT --corpus FOLDER    CoNLL files {lang}/{part}, such as WikiAnn's
 

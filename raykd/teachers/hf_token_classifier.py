@@ -8,6 +8,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import model_validator
 from typing_extensions import override
 
+from raykd.errors import StoreError
 from raykd.layers.checkpoint import labels_every_piece
 from raykd.layers.transition_biases import DEFAULT, TransitionBiases
 from raykd.teachers.hf_teacher import HFTeacher
@@ -42,8 +43,11 @@ class HFTokenClassifierTeacher(HFTeacher):
     def decoder(self) -> Literal["crf", "maxent"]:
         if self.fine_tune or self.labelled_pieces == "first" or not Path(self.path).is_dir():
             return "maxent"
-        every, marked = labels_every_piece(self.path)
-        return "crf" if marked and (every or self.labelled_pieces == "every") else "maxent"
+        try:
+            of_pieces, marks_ends = labels_every_piece(self.path)
+        except StoreError:  # `refuse_unreadable` names the place in the sweep file
+            return "maxent"
+        return "crf" if marks_ends and (of_pieces or self.labelled_pieces == "every") else "maxent"
 
     @property
     @override
@@ -60,11 +64,17 @@ class HFTokenClassifierTeacher(HFTeacher):
         pinned = super().pinned(language)
         if self.fine_tune or self.labelled_pieces is not None:
             return pinned
-        every, _ = labels_every_piece(self.path)
-        return pinned.model_copy(update={"labelled_pieces": "every" if every else "first"})
+        return pinned.model_copy(update={"labelled_pieces": "every" if self._labels_every_piece else "first"})
+
+    @property
+    def _labels_every_piece(self) -> bool:
+        """True if every piece of a word has a label, by the setting or by the checkpoint's configuration."""
+        if self.fine_tune or self.labelled_pieces is not None:
+            return self.labelled_pieces == "every"
+        of_pieces, _ = labels_every_piece(self.path)
+        return of_pieces
 
     @property
     @override
     def _piece_reading(self) -> TransitionBiases | str | None:
-        labelled = self if self.fine_tune or self.labelled_pieces is not None else self.pinned()
-        return self.operating_point if labelled.labelled_pieces == "every" else None
+        return self.operating_point if self._labels_every_piece else None

@@ -92,8 +92,8 @@ def test_where_some_gold_exists_both_scores_are_shown_and_gold_decides(texts, tm
     """The annotator knows no places, so a student that agrees with it has few of the gold labels."""
     with (tmp_path / "answers.jsonl").open("w") as file:
         for text in texts[:-5]:  # and it has no answer about five sentences of test
-            known = [mention for mention in mentions(text) if mention["text"] in NAMES]
-            file.write(json.dumps({"text": text, "mentions": known}) + "\n")
+            names = [mention for mention in mentions(text) if mention["text"] in NAMES]
+            file.write(json.dumps({"text": text, "mentions": names}) + "\n")
     for part, lines in (("train", texts[:30]), ("dev", texts[30:40]), ("test", texts[40:])):
         tags = {**dict.fromkeys(NAMES, "B-PER"), **dict.fromkeys(PLACES, "B-LOC")}
         rows = ["".join(f"{word}\t{tags.get(word, 'O')}\n" for word in text.split()) for text in lines]

@@ -394,13 +394,13 @@ def test_checkpoints_with_labels_for_every_piece(tmp_path, labelled_pieces, kind
     """A guess, since BIOES at first pieces looks the same; exported, it says so itself."""
     path = make_checkpoint(tmp_path, labels=NER.tags, kind=kind)
     teacher = HFTokenClassifierTeacher(path=path, labelled_pieces=labelled_pieces)
-    every = labelled_pieces is None
+    reads_every_piece = labelled_pieces is None
     assert teacher.pinned().labelled_pieces == (labelled_pieces or "every")
-    assert teacher.has_transitions == every
+    assert teacher.has_transitions == reads_every_piece
     model, batch = teacher.build(BuildInputs(tag_set=NER)).eval(), batch_for(teacher)
     logits_BPL, _, _ = model.read_states(batch, (), (), head=len(NER))
     chain = chain_of(model, batch)
-    if every:
+    if reads_every_piece:
         # XLM-R's tokenizer has a piece for a space; `zz` is that and an unknown piece.
         space = SENTENCEPIECES[kind].index("<unk>") + 1 if kind in SENTENCEPIECES else -1
         assert bool((batch.pieces_BP == space).any()) == (kind in SENTENCEPIECES)
@@ -418,7 +418,7 @@ def test_checkpoints_with_labels_for_every_piece(tmp_path, labelled_pieces, kind
     assert_same_as(model, session_of(model.to_onnx()), batch)
     exported = tmp_path / "exported"
     model.model.save_pretrained(exported)
-    assert labels_every_piece(str(exported)) == (every, True)
+    assert labels_every_piece(str(exported)) == (reads_every_piece, True)
     rebuilt = teacher.rebuild(model.architecture(), BuildInputs(tag_set=NER))
     load_weights(rebuilt, save_weights(model))
     assert torch.equal(chain_of(rebuilt.eval(), batch).emissions_BTY, chain.emissions_BTY)
@@ -435,10 +435,10 @@ def test_the_privacy_filter_labels_every_piece_and_has_operating_points(tmp_path
         HFTokenClassifierTeacher(**settings, operating_point=point)
         for point in ("default", {"background_to_start": 2.0, "inside_to_end": -1.0})
     )
-    named = HFTokenClassifierTeacher(**settings, operating_point="recall")
+    from_file = HFTokenClassifierTeacher(**settings, operating_point="recall")
     chains = [
         chain_of(teacher.build(BuildInputs(tag_set=NER)).eval(), batch_for(teacher))
-        for teacher in (default, recall, named)
+        for teacher in (default, recall, from_file)
     ]
     place = {tag: NER.index(tag) for tag in NER.tags}
     added_YY = chains[1].transitions - chains[0].transitions
@@ -447,9 +447,9 @@ def test_the_privacy_filter_labels_every_piece_and_has_operating_points(tmp_path
     assert added_YY[place["O"], place["O"]] == 0
     assert torch.equal(chains[1].transitions, chains[2].transitions)
     assert torch.equal(chains[1].emissions_BTY, chains[2].emissions_BTY)
-    checksum = named.pinned().checksum
+    checksum = from_file.pinned().checksum
     (tmp_path / BIASES_FILE).write_text(json.dumps({"operating_points": {"recall": {"biases": {}}}}))
-    assert named.pinned().checksum != checksum
+    assert from_file.pinned().checksum != checksum
 
 
 @pytest.mark.parametrize(
