@@ -21,6 +21,7 @@ from raykd.layers.model import Model, Output
 from raykd.metrics.bioes import OUTSIDE
 from raykd.structures import Chain, WeightedPaths
 from raykd.structures.device import to_device
+from raykd.structures.labelled_arcs import FORBIDDEN
 
 if TYPE_CHECKING:
     from raykd.forms import TagSet
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AnsweredBatch:
-    """The answers about B sentences: labellings with log-weights, or the log-probabilities of tags.
+    """The answers about B sentences: labellings with log-weights, log-probabilities of tags, or trees.
 
     Attributes:
         lengths_B: Words of each sentence.
@@ -36,6 +37,7 @@ class AnsweredBatch:
         paths_BKT: Labellings, int64.
         log_weights_BK: Their log-weights; −∞ where there are fewer.
         log_probabilities_BTY: Log-probabilities of tags, in place of labellings.
+        arcs_BT: Trees in place of labellings: head · R + relation of each word, of R relations.
     """
 
     lengths_B: Tensor
@@ -43,6 +45,7 @@ class AnsweredBatch:
     paths_BKT: Tensor | None = None
     log_weights_BK: Tensor | None = None
     log_probabilities_BTY: Tensor | None = None
+    arcs_BT: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.lengths_B)
@@ -65,11 +68,13 @@ class EncodedAnswer(NamedTuple):
         paths: Labellings, those of the largest weight first; int64 [T] each.
         log_weights: Their log-weights.
         log_probabilities_TY: Log-probabilities of tags in place of labellings.
+        is_tree: True if the one labelling is of arcs: head · R + relation of each word.
     """
 
     paths: Sequence[np.ndarray]
     log_weights: Sequence[float]
     log_probabilities_TY: Tensor | None = None
+    is_tree: bool = False
 
     @property
     def labels(self) -> int:
@@ -123,6 +128,10 @@ class AnsweredText:
         if logs:
             padded_BTY = torch.nn.utils.rnn.pad_sequence(logs, batch_first=True)
             return AnsweredBatch(lengths_B, label_lengths_B, log_probabilities_BTY=padded_BTY)
+        if any(answer.is_tree for answer in answers):
+            trees = [torch.from_numpy(answer.paths[0]) for answer in answers]
+            arcs_BT = torch.nn.utils.rnn.pad_sequence(trees, batch_first=True)
+            return AnsweredBatch(lengths_B, label_lengths_B, arcs_BT=arcs_BT)
         paths_BKT = np.zeros((len(answers), self._samples, int(label_lengths_B.max())), np.int64)
         weights_BK = np.full((len(answers), self._samples), -np.inf, np.float32)
         for place, answer in enumerate(answers):
@@ -138,6 +147,11 @@ class Annotator(Model):
     """An annotator as a model without parameters: its output is its answers."""
 
     def __init__(self, tags: int):
+        """Prepare the model.
+
+        Args:
+            tags: Number of tags Y; of trees, of relations R.
+        """
         super().__init__()
         self._tags = tags
 
@@ -156,6 +170,12 @@ class Annotator(Model):
             self.hidden_size(layer)
         if batch.log_probabilities_BTY is not None:
             return Output(Chain(batch.log_probabilities_BTY, batch.label_lengths_B), legal=self.legal)
+        if batch.arcs_BT is not None:
+            scores_BTY = torch.full(
+                (*batch.arcs_BT.shape, (batch.arcs_BT.shape[1] + 1) * self._tags), FORBIDDEN
+            )
+            scores_BTY = scores_BTY.to(batch.arcs_BT.device).scatter(2, batch.arcs_BT[..., None], 0.0)
+            return Output(Chain(scores_BTY, batch.label_lengths_B))
         assert batch.paths_BKT is not None
         assert batch.log_weights_BK is not None
         paths = WeightedPaths(batch.paths_BKT, batch.log_weights_BK, batch.label_lengths_B, self._tags)
@@ -177,6 +197,10 @@ def encode_answer(answer: Answer, tag_set: TagSet, names: LabelNames, *, bioes: 
     if answer.probabilities is not None:
         return EncodedAnswer((), (), log_probabilities(answer.probabilities, tag_set, names, bioes=bioes))
     numbers = {tag: number for number, tag in enumerate(tag_set.tags)}
+    if any(labelling.heads for labelling in answer.labellings):
+        (tree,) = answer.labellings
+        relations_T = np.array([numbers[tag] for tag in tree.tags])
+        return EncodedAnswer([np.array(tree.heads) * len(tag_set) + relations_T], [0.0], is_tree=True)
     paths = [np.array([numbers[tag] for tag in labelling.tags]) for labelling in answer.labellings]
     return EncodedAnswer(paths, [labelling.log_weight for labelling in answer.labellings])
 

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from raykd.corpora import SOURCES
+from raykd.corpora.answers.answer_records import TREES
 from raykd.corpora.predicted_pos import predicted_pos_config
 from raykd.corpora.text import TextSource
 from raykd.forms import FLAT, PIECES, SPANS, STEPS, TREE, UTTERANCES, LabelForm
@@ -15,7 +16,7 @@ from raykd.layers.model_config import ModelConfig
 from raykd.recipes.recipe import Recipe, stage_objective
 from raykd.spec import KeyPath
 from raykd.students import STUDENTS
-from raykd.teachers import TEACHERS
+from raykd.teachers import TEACHERS, AnswerTeacher
 
 Faults = list[tuple[KeyPath, str]]
 TABLES: Mapping[str, Mapping[str, type[ModelConfig]]] = MappingProxyType(
@@ -61,6 +62,7 @@ def task_faults(recipe: Recipe) -> Faults:
     faults = [
         *_corpus_faults(recipe),
         *_gold_faults(recipe),
+        *_answer_faults(recipe),
         *_unit_faults(recipe),
         *_transition_faults(recipe),
     ]
@@ -113,6 +115,17 @@ def _gold_faults(recipe: Recipe) -> Faults:
     if not task.form.labels_text or task.form not in (FLAT, SPANS):
         faults.append((("task",), f"task {recipe.task!r} has no annotators; leave out corpus.labels"))
     return faults
+
+
+def _answer_faults(recipe: Recipe) -> Faults:
+    """Annotators that give trees where the task has none, or other labels where it has trees."""
+    is_parsing = recipe.task_entry.form == TREE
+    annotators = recipe.teachers.annotators if isinstance(recipe.teachers, AnswerTeacher) else ()
+    if all((annotator.answers == TREES) == is_parsing for annotator in annotators):
+        return []
+    hint = "set teachers.answers: trees" if is_parsing else "set task: parsing, or other teachers.answers"
+    predicts = "predicts trees" if is_parsing else "predicts no trees"
+    return [(("teachers", "answers"), f"task {recipe.task!r} {predicts}; {hint}")]
 
 
 def _pair_fault(recipe: Recipe) -> tuple[KeyPath, str]:

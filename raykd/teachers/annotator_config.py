@@ -10,11 +10,11 @@ from pydantic import Field
 from typing_extensions import override
 
 from raykd.corpora.answers import AnswerReading, LabelNames
-from raykd.corpora.answers.answer_records import Form
+from raykd.corpora.answers.answer_records import TREES, Form
 from raykd.corpora.answers.mentions import Repeat
 from raykd.corpora.span_offsets import Offsets
 from raykd.corpora.vocabulary_config import WordConfig
-from raykd.forms import FLAT, SPANS, LabelForm
+from raykd.forms import FLAT, SPANS, TREE, LabelForm
 from raykd.layers.optimisation import TrainingConfig
 from raykd.needs import SAMPLES
 from raykd.teachers.teacher_config import Teacher
@@ -41,7 +41,6 @@ class AnswerTeacher(Teacher):
     decoder: ClassVar[Literal["maxent"]] = "maxent"
     reads_characters: ClassVar[bool] = False
     training: ClassVar[TrainingConfig] = TrainingConfig()
-    model_signals: ClassVar[tuple[str, ...]] = (*SAMPLES, "token_marginals", "kbest")
     export_obstacle: ClassVar[str] = "labels text outside of raykd"
     gives_answers: ClassVar[bool] = True
 
@@ -77,7 +76,8 @@ class AnnotatorTeacher(AnswerTeacher):
 
     answers: Form = "spans"
     """Form of the answers: `spans`, `labels` (one per word or text), `mentions` (names without offsets), `samples`
-    (several of these, with weights or without), or `probabilities` (of each word's labels)."""
+    (several of these, with weights or without), `probabilities` (of each word's labels), or `trees` (each word's head
+    and relation)."""
     labels: dict[str, str | None] = Field(default_factory=dict)
     """Other names for its labels: `{PERSON: PER, "*": O}`. `*` names all others; `O` stands for no label; null leaves
     a labelling out that has the label."""
@@ -90,6 +90,9 @@ class AnnotatorTeacher(AnswerTeacher):
     most_unusable: Annotated[float, Field(ge=0, le=1)] = 0.1
     """Largest share of the answers that may be unusable; beyond it the sweep ends with examples."""
 
+    forms: ClassVar[tuple[LabelForm, ...]] = (FLAT, SPANS, TREE)
+    model_signals: ClassVar[tuple[str, ...]] = (*SAMPLES, "token_marginals", "kbest", "arcs", "relations")
+
     @property
     @override
     def annotators(self) -> tuple[AnnotatorTeacher, ...]:
@@ -98,7 +101,9 @@ class AnnotatorTeacher(AnswerTeacher):
     @property
     @override
     def offers(self) -> tuple[str, ...]:
-        return ("token_marginals", "kbest") if self.answers == "probabilities" else SAMPLES
+        return {"probabilities": ("token_marginals", "kbest"), TREES: ("arcs", "relations")}.get(
+            self.answers, SAMPLES
+        )
 
     @property
     def answers_id(self) -> str:
@@ -114,7 +119,8 @@ class AnnotatorTeacher(AnswerTeacher):
         """
         names = LabelNames.of(tag_set.labels, self.labels)
         inclusive = self.ends == "inclusive"
-        return AnswerReading(names, tag_set.form.bioes, unit, self.repeat, self.offsets, inclusive)
+        trees = self.answers == TREES
+        return AnswerReading(names, tag_set.form.bioes, unit, self.repeat, self.offsets, inclusive, trees)
 
     def refuse_unreadable(self, languages: Sequence[str]) -> None:
         """Check that its answers, or what is asked for them, exist.

@@ -1,4 +1,4 @@
-"""A spaCy pipeline as a teacher: its entities, or its tags."""
+"""A spaCy pipeline as a teacher: its entities, its tags, or its trees."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from raykd.corpora.answers import AskedText
+from raykd.corpora.answers.answer_records import HEADS, TREES
 from raykd.corpora.answers.files import files_checksum
 from raykd.corpora.source import DEFAULT, Pattern
 from raykd.errors import MissingError
@@ -27,14 +28,14 @@ META = "meta.json"
 class SpacyTeacher(AskedAnnotator):
     """A spaCy pipeline, by the name of its package or by its folder; it must exist on all nodes.
 
-    Entities are found in the raw text, with spaCy's own words; tags are given to the words of the corpus.
+    Entities are found in the raw text, with spaCy's own words; tags and trees are of the words of the corpus.
     """
 
     kind: Literal["spacy"] = "spacy"
     path: Pattern
     """The pipeline: `en_core_web_sm`, a folder, or a mapping from languages."""
-    answers: Literal["spans", "labels"] = "spans"
-    """`spans`: its entities; `labels`: a tag for each word."""
+    answers: Literal["spans", "labels", "trees"] = "spans"
+    """`spans`: its entities; `labels`: a tag for each word; `trees`: the heads and relations of its parser."""
     tags: Literal["pos", "tag"] = "pos"
     """Tags for `answers: labels`: `pos`, universal parts of speech, or `tag`, the tags of the language."""
     batch_size: int = Field(default=256, ge=1)
@@ -92,6 +93,13 @@ class SpacyTeacher(AskedAnnotator):
         from spacy.tokens import Doc
 
         docs = (Doc(pipeline.vocab, words=list(item.words)) for item in texts)
+        if self.answers == TREES:
+            for doc in _annotated(pipeline, docs, "DEP", "trees"):
+                yield {
+                    HEADS: [0 if token.head == token else token.head.i + 1 for token in doc],
+                    "labels": [token.dep_ for token in doc],
+                }
+            return
         tag: Callable[[Any], str] = attrgetter(f"{self.tags}_")
         for doc in _annotated(pipeline, docs, self.tags.upper(), self.tags):
             yield [tag(token) for token in doc]

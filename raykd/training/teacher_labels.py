@@ -78,10 +78,19 @@ def teacher_reference(corpus: Corpus, form: LabelForm, part: str, answers: Answe
 
 
 def _with_best_labels(table: pa.Table, corpus: Corpus, reader: Answers) -> pa.Table:
-    answers = (reader.find_usable(words) for words in table["tokens"].to_pylist())
+    answers = [reader.find_usable(words) for words in table["tokens"].to_pylist()]
     best = [None if answer is None else _best_labels(answer, corpus) for answer in answers]
-    column = pa.array(best, table.schema.field("tags").type)
-    return table.set_column(table.schema.get_field_index("tags"), "tags", column)
+    columns = {"tags": best}
+    if any(answer is not None and answer.is_tree for answer in answers):
+        relations = len(corpus.tag_set)
+        columns = {
+            "tags": [None if arcs is None else [arc % relations for arc in arcs] for arcs in best],
+            "heads": [None if arcs is None else [arc // relations for arc in arcs] for arcs in best],
+        }
+    for name, values in columns.items():
+        column = pa.array(values, table.schema.field(name).type)
+        table = table.set_column(table.schema.get_field_index(name), name, column)
+    return table
 
 
 def _best_labels(answer: EncodedAnswer, corpus: Corpus) -> list[int]:

@@ -101,7 +101,12 @@ def test_where_some_gold_exists_both_scores_are_shown_and_gold_decides(texts, tm
     (tmp_path / "s.yaml").write_text(
         "name: both\ncorpus: {source: conll, root: ., languages: [en], train: train.conll, dev: dev.conll, "
         "test: test.conll}\nteachers: {kind: annotations, path: answers.jsonl, answers: mentions, "
-        "labels: {person: PER}}\n" + COMMON.replace("epochs: 2", "epochs: 12").replace("top_wk", "posterior")
+        "labels: {person: PER}}\n"
+        + COMMON.replace("epochs: 2", "epochs: 12")
+        .replace("top_wk", "posterior")
+        .replace(
+            "sqlite:///mlflow.db", database := f"sqlite:///{tmp_path}/mlflow.db"
+        )  # MLflow keeps open ones
     )
     with without_ray():
         assert code_of("sweep", "s.yaml") == 0
@@ -114,7 +119,7 @@ def test_where_some_gold_exists_both_scores_are_shown_and_gold_decides(texts, tm
     assert trial.scores.get("test", beside="agreement").by_language.keys() == {"en"}
     assert "dev agreement" in (tmp_path / "store/sweeps/both/front.html").read_text()
     assert "dev_agreement" in (tmp_path / "store/sweeps/both/front.csv").read_text().splitlines()[0]
-    client = mlflow.MlflowClient("sqlite:///mlflow.db")
+    client = mlflow.MlflowClient(database)
     (experiment,) = [found for found in client.search_experiments() if found.name == "both"]
     logged = client.search_runs([experiment.experiment_id], "tags.role = 'search'")[0].data.metrics
     assert logged["dev_agreement"] == pytest.approx(agreement, abs=1e-4)
@@ -279,6 +284,7 @@ def test_probabilities_over_the_tags_of_bioes_are_not_taken_for_unusable(
         (["task=parsing"], "task 'parsing' has no annotators"),
         (["search.objectives={f1: max}"], "for the task's score write agreement"),
         (["teachers.function=my_teacher"], "teachers.function"),
+        (["teachers.answers=trees"], "task 'ner' predicts no trees; set task: parsing"),
     ],
 )
 def test_settings_that_need_gold_labels_are_refused(asked_texts, settings, fault, capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import numpy as np
@@ -48,6 +49,40 @@ def bank(request, tmp_path_factory):
     root = write_treebank(tmp_path_factory.mktemp("bank"))
     store = str(tmp_path_factory.mktemp("store"))
     return request.param, root, prepared(store, parsing(root, request.param))
+
+
+def test_trees_of_an_annotator_are_a_parser_that_is_sure(tmp_path):
+    """Its answers are the gold trees, so that its score is 100, and a student's agreement is its score."""
+    root = write_treebank(tmp_path / "bank")
+    answers = []
+    for file in sorted((root / "en").iterdir()):
+        for block in file.read_text().strip().split("\n\n"):
+            rows = [line.split("\t") for line in block.splitlines()]
+            words, heads, relations = ([row[column] for row in rows] for column in (1, 6, 7))
+            answers.append(
+                {"tokens": words, "heads": [*map(int, heads)], "labels": [f"x{r}" for r in relations]}
+            )
+    (tmp_path / "trees.jsonl").write_text("\n".join(map(json.dumps, answers)))
+    names = {f"x{relation}": relation for answer in answers for relation in (x[1:] for x in answer["labels"])}
+    teacher = {
+        "kind": "annotations",
+        "path": str(tmp_path / "trees.jsonl"),
+        "answers": "trees",
+        "labels": names,
+    }
+    ready = prepared(str(tmp_path / "store"), given := parsing(root, teachers=teacher))
+    assert ready.surveys[0].total("answered") == len(answers)
+    run = student_of(ready, given)
+    assert set(run.sources[0].signals) == {"arcs", "relations"}
+    loaded = load_teacher(ready.storage, ready.teachers[0].run.id)
+    ((_, _, output),) = loaded.outputs([answers[0]["tokens"]], 1000)
+    arcs = LabelledArcs.from_chain(output.distribution)
+    assert arcs.arcs_BTH[0].argmax(1).tolist() == answers[0]["heads"]
+    assert torch.allclose(arcs.arcs_BTH.exp().sum(2), torch.ones(1, len(answers[0]["heads"])))
+    result = executed(ready, ready.teachers[0].run)
+    assert result.scores.mean("dev") == result.scores.mean("test") == 1
+    student = executed(ready, run).scores
+    assert student.mean("dev", beside="agreement") == student.mean("dev") > 0
 
 
 def test_what_is_read_is_what_the_parser_says_of_every_pair_in_the_students_labels(bank):

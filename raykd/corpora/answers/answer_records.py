@@ -6,6 +6,7 @@
     mentions       {"text", "mentions": [{"text": "Ada", "label": "PER"}]}, also ["Ada", "PER"] or {"PER": ["Ada"]}
     samples        {"text", "samples": [answer, …]}: several of either, as they are or as objects with a `weight`
                    (or `log_weight`) beside `spans`, `labels` or `mentions`
+    trees          {"tokens", "heads": [2, 0], "labels": ["nsubj", "root"]}, as in CoNLL-U: 0 is the root, h word h
     probabilities  {"tokens", "probabilities": [{"B-PER": 0.9, "O": 0.1}, …]}, one object per word
 
 A text stands under the names in `annotated_records.py`, words under those in `WORDS`.
@@ -32,8 +33,8 @@ from raykd.corpora.span_offsets import Offsets
 from raykd.forms.tag_schemes import has_span_form, to_bioes
 from raykd.metrics.bioes import OUTSIDE, read_spans
 
-Form = Literal["spans", "labels", "mentions", "samples", "probabilities"]
-"""Forms of an answer; `samples` are several answers of the others."""
+Form = Literal["spans", "labels", "mentions", "samples", "probabilities", "trees"]
+"""Forms of an answer; `samples` are several spans, labels or mentions."""
 WORDS = ("tokens", "words", "tokenized_text")
 """Keys of a list of words."""
 TAGS = ("labels", "tags", "ner_tags")
@@ -41,6 +42,7 @@ TAGS = ("labels", "tags", "ner_tags")
 CLASSES = ("label", "category", "class")
 """Keys of the one label of a sentence."""
 MENTIONS, SAMPLES, PROBABILITIES, WORD_SPANS = "mentions", "samples", "probabilities", "ner"
+TREES, HEADS = "trees", "heads"
 WEIGHTS = ("weight", "log_weight")
 
 
@@ -55,6 +57,7 @@ class AnswerReading:
         repeat: Number of places of a mention.
         offsets: Unit in which offsets of spans count.
         inclusive: True if the end of a span is its last character.
+        trees: True if answers are trees.
     """
 
     names: LabelNames
@@ -63,6 +66,7 @@ class AnswerReading:
     repeat: Repeat = "all"
     offsets: Offsets = "characters"
     inclusive: bool = False
+    trees: bool = False
 
 
 def record_text(record: Any) -> str:
@@ -119,6 +123,9 @@ def read_answer(record: Any, words: Sequence[str], reading: AnswerReading, *, st
     except ValueError as error:
         raise AnswerError(str(error)) from None
     reader = _Reader(text, tuple(words), places, reading, Answer())
+    if reading.trees:
+        reader.answer.labellings = [reader.tree(record)]
+        return reader.answer
     if isinstance(record, Mapping) and isinstance(samples := record.get(SAMPLES), list):
         return reader.merge(samples, record)
     if isinstance(record, Mapping) and isinstance(rows := record.get(PROBABILITIES), list):
@@ -193,6 +200,31 @@ class _Reader:
         if not self.reading.is_bioes:
             raise AnswerError(f"it has no labels of words (its keys: {', '.join(map(str, record))})")
         return self._from_spans(self._tool_spans(record))
+
+    def tree(self, record: Any) -> Labelling:
+        """Read a tree: the head of each word, and its relation. There may be several roots, but no cycle."""
+        heads = record.get(HEADS) if isinstance(record, Mapping) else None
+        relations = _find(record, TAGS, list) if isinstance(heads, list) else None
+        if not isinstance(heads, list) or relations is None:
+            raise AnswerError("it has no tree; expected heads and labels")
+        if self._check_words(record) is not None:
+            raise AnswerError("its words are others")
+        words = len(self.words)
+        if len(heads) != words or len(relations) != words:
+            raise AnswerError(f"it has {len(heads)} heads and {len(relations)} labels for {words} words")
+        for word, head in enumerate(heads, start=1):
+            if not isinstance(head, int) or isinstance(head, bool) or not 0 <= head <= words or head == word:
+                raise AnswerError(
+                    f"the head of word {word} is {head!r}; expected 0 or another of the {words} words"
+                )
+        for word in range(1, words + 1):
+            above, steps = heads[word - 1], 0
+            while above and steps <= words:
+                above, steps = heads[above - 1], steps + 1
+            if above:
+                raise AnswerError(f"its heads form a cycle above word {word}")
+        tags = tuple(self.reading.names.rename(str(relation)) for relation in relations)
+        return Labelling(tags, heads=tuple(heads))
 
     def probabilities(self, rows: Sequence[Any], record: Mapping[str, Any]) -> list[Mapping[str, float]]:
         """Read one distribution per word."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from raykd.corpora.answers.answer_records import Form
+from raykd.corpora.answers.answer_records import TREES, Form
 from raykd.corpora.answers.labellings import AnswerError
 from raykd.corpora.answers.visible import text_key
 
@@ -55,6 +55,8 @@ def answer_json(value: Any, asked: AskedText, form: Form) -> str:
 def _named(value: Any, form: Form) -> dict[str, Any]:
     """The answer under the key of its form; a mapping with that key already may have more."""
     if isinstance(value, Mapping) and form in value:
+        return dict(value)
+    if form == TREES and isinstance(value, Mapping):
         return dict(value)
     if form == "labels" and isinstance(value, str):  # the class of a sentence
         return {"label": value}

@@ -30,10 +30,12 @@ class Labelling(NamedTuple):
     Attributes:
         tags: BIOES tags or flat tags, one per word; for a sentence with one label this label.
         log_weight: Logarithm of its weight, in nats; weights need not sum to one.
+        heads: Head of each word in a tree, whose relations are `tags`: 0 is the root, h the word h − 1.
     """
 
     tags: tuple[str, ...]
     log_weight: float = 0.0
+    heads: tuple[int, ...] = ()
 
 
 @dataclass

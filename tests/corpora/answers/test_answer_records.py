@@ -209,6 +209,35 @@ def test_what_cannot_be_used_says_why(record, words):
         read_answer(record, WORDS, reading())
 
 
+def test_a_tree_has_the_head_and_the_relation_of_each_word():
+    settings = {"labels": ("root", "obj"), "names": {"dobj": "obj"}, "bioes": False, "trees": True}
+    record = {"tokens": ["see", "it", "now"], "heads": [0, 1, 0], "labels": ["root", "dobj", "root"]}
+    (tree,) = read_answer(record, record["tokens"], reading(**settings)).labellings
+    assert tree.heads == (0, 1, 0)  # with two roots, as a parser that splits sentences gives them
+    assert tree.tags == ("root", "obj", "root")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"heads": None}, "no tree"),
+        ({"labels": None}, "no tree"),
+        ({"heads": [0, 1]}, "2 heads and 3 labels for 3 words"),
+        ({"heads": [0, 4, 1]}, "the head of word 2 is 4"),
+        ({"heads": [0, 2, 1]}, "the head of word 2 is 2"),
+        ({"heads": [0, "1", 1]}, "the head of word 2 is '1'"),
+        ({"heads": [0, 3, 2]}, "a cycle above word 2"),
+        ({"labels": ["root", "nsubj", "obj"]}, "'nsubj' is none of the corpus"),
+        ({"tokens": ["se", "eit", "now"]}, "its words are others"),
+    ],
+)
+def test_what_is_no_tree_says_why(changes, words):
+    record = {"tokens": ["see", "it", "now"], "heads": [0, 1, 1], "labels": ["root", "obj", "obj"]} | changes
+    settings = {"labels": ("root", "obj"), "names": {}, "bioes": False, "trees": True}
+    with pytest.raises(AnswerError, match=words):
+        read_answer(record, ["see", "it", "now"], reading(**settings))
+
+
 @given(
     st.lists(st.text("ab\u00ad\u200b é", min_size=1, max_size=4), min_size=1, max_size=6),
     st.text(" \n\u00ad"),
