@@ -10,10 +10,11 @@ from typing_extensions import override
 from raykd.identity import identity
 from raykd.teachers.annotations import AnnotationsTeacher
 from raykd.teachers.annotator_config import AnnotatorTeacher, AnswerTeacher
+from raykd.teachers.checkpoint_annotator import CheckpointAnnotator
 from raykd.teachers.python_function import PythonTeacher
 from raykd.teachers.spacy_pipeline import SpacyTeacher
 
-ANNOTATORS = (AnnotationsTeacher, PythonTeacher, SpacyTeacher)
+ANNOTATORS = (AnnotationsTeacher, PythonTeacher, SpacyTeacher, CheckpointAnnotator)
 """The kinds of annotators."""
 
 if TYPE_CHECKING:

@@ -49,8 +49,6 @@ class Experiment:
     """The score's name for people."""
     targets: bool = False
     """True to show the mean over target languages."""
-    agreement: bool = False
-    """True to show the agreement with an annotator beside a score against gold labels."""
     run: str = ""
     """Run of each trial whose curves are charted."""
     stages: Sequence[Sequence[str]] = (("",),)
@@ -60,6 +58,8 @@ class Experiment:
 
     By default the server decides; with a database it is `mlruns`, beside the SQLite file or in the working directory.
     """
+    agreement: bool = False
+    """True to show the agreement with an annotator beside a score against gold labels."""
 
 
 def experiment_tags(experiment_id: str, experiment: Experiment) -> dict[str, str]:
