@@ -64,9 +64,8 @@ class CheckpointAnnotator(AskedAnnotator):
         if pieces is None:
             of_pieces, _ = labels_every_piece(self.path)
             pieces = "every" if of_pieces else "first"
-        return HFTokenClassifierTeacher(
-            path=self.path, labelled_pieces=pieces, operating_point=self.operating_point
-        )
+        settings = {"path": self.path, "labelled_pieces": pieces, "operating_point": self.operating_point}
+        return HFTokenClassifierTeacher.model_validate(settings)
 
     @override
     def refuse_unreadable(self, languages: Sequence[str]) -> None:
@@ -90,7 +89,8 @@ class CheckpointAnnotator(AskedAnnotator):
         from raykd.structures import token_marginals
 
         folder = str(checkpoint_folder(self.path))
-        tag_set = _own_tags(AutoConfig.from_pretrained(folder).id2label.values())
+        config: Any = AutoConfig.from_pretrained(folder)
+        tag_set = _own_tags(config.id2label.values())
         model, vocabulary = self._model.build(BuildInputs(tag_set=tag_set)).eval(), HFVocabulary.load(folder)
 
         def label(texts: Sequence[AskedText]) -> Iterator[Any]:
