@@ -46,6 +46,7 @@ class CheckpointAnnotator(AskedAnnotator):
     """Texts that are put to it at once, and stored in one object."""
     units: ClassVar[tuple[Unit, ...]] = ("word",)
     forms: ClassVar[tuple[LabelForm, ...]] = (FLAT, SPANS)
+    model_signals: ClassVar[tuple[str, ...]] = ("token_marginals", "kbest")
 
     @property
     @override

@@ -29,26 +29,26 @@ def test_answers_are_the_token_marginals_of_the_checkpoint(tmp_path, labels):
     annotator = CheckpointAnnotator(path=path)
     texts = [AskedText(words, " ".join(words), "en") for words in SENTENCES]
     values = list(annotator.open(annotator.find_source([]))(texts))
-    own = SPANS.tag_set(["person", "place", "date"])
+    tag_set = SPANS.tag_set(["person", "place", "date"])
     teacher = HFTokenClassifierTeacher(path=path)
     batch = make_batch(
         range(3), vocabulary=teacher.tokenizer.build(["a"]), characters=False, sentences=SENTENCES
     )
     with torch.no_grad():
-        expected_BTY = token_marginals(teacher.build(BuildInputs(tag_set=own)).eval()(batch).distribution)
+        expected_BTY = token_marginals(teacher.build(BuildInputs(tag_set=tag_set)).eval()(batch).distribution)
     names = LabelNames.of(NER.labels, {**NAMES, "date": "O"})
-    for b, (asked, value) in enumerate(zip(texts, values, strict=True)):
-        stored = json.loads(answer_json(value, asked, "probabilities"))
-        answer = read_answer(stored, asked.words, AnswerReading(names, is_bioes=True))
+    for b, (text, value) in enumerate(zip(texts, values, strict=True)):
+        stored = json.loads(answer_json(value, text, "probabilities"))
+        answer = read_answer(stored, text.words, AnswerReading(names, is_bioes=True))
         read_TY = encode_answer(answer, NER, names, bioes=True).log_probabilities_TY.exp()
         for tag in NER.tags:
             renamed = [
                 y
-                for y, name in enumerate(own.tags)
+                for y, name in enumerate(tag_set.tags)
                 if name.replace("person", "PER").replace("place", "LOC") == tag
             ]
-            renamed += [y for y, name in enumerate(own.tags) if tag == "O" and name.endswith("date")]
-            mass_T = expected_BTY[b, : len(asked.words), renamed].sum(-1)
+            renamed += [y for y, name in enumerate(tag_set.tags) if tag == "O" and name.endswith("date")]
+            mass_T = expected_BTY[b, : len(text.words), renamed].sum(-1)
             torch.testing.assert_close(read_TY[:, NER.index(tag)], mass_T, rtol=1e-4, atol=1e-5)
 
 
@@ -60,12 +60,12 @@ def test_its_identity_is_that_of_weights_and_reading(tmp_path):
     assert (
         CheckpointAnnotator(path=first, labelled_pieces="every", batch_size=3).pinned().answers_id == answers
     )
-    others = [
+    annotators = [
         CheckpointAnnotator(path=second),
         CheckpointAnnotator(path=first, labelled_pieces="first"),
         CheckpointAnnotator(path=first, operating_point={"background_to_start": 1}),
     ]
-    assert answers not in {annotator.pinned().answers_id for annotator in others}
+    assert answers not in {annotator.pinned().answers_id for annotator in annotators}
 
 
 def test_a_checkpoint_without_a_head_is_refused_before_anything_runs(tmp_path):

@@ -70,9 +70,9 @@ def test_trees_of_an_annotator_are_a_parser_that_is_sure(tmp_path):
         "answers": "trees",
         "labels": names,
     }
-    ready = prepared(str(tmp_path / "store"), given := parsing(root, teachers=teacher))
+    ready = prepared(str(tmp_path / "store"), run_recipe := parsing(root, teachers=teacher))
     assert ready.surveys[0].total("answered") == len(answers)
-    run = student_of(ready, given)
+    run = student_of(ready, run_recipe)
     assert set(run.sources[0].signals) == {"arcs", "relations"}
     loaded = load_teacher(ready.storage, ready.teachers[0].run.id)
     ((_, _, output),) = loaded.outputs([answers[0]["tokens"]], 1000)
