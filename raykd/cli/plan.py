@@ -208,20 +208,20 @@ def _answers(sweep: Sweep) -> Iterator[str]:
 
 def _published(sweep: Sweep) -> Iterator[str]:
     """Yield lines on what each checkpoint as published makes of the corpus, until its score is known."""
-    for preparation in sweep.preparations.values():
-        for teacher in preparation.preparation.teachers:
-            reading = model_config(teacher.run).published_reading
-            if not reading or find_result(sweep.storage, teacher.run) is not None:
-                continue
-            examples = checkpoint_examples(sweep.storage, teacher.run, preparation.preparation.corpus)
-            yield f"{teacher.name}: {reading}; for example:"
-            yield from (f"  {sentence}" for sentence in examples.sentences)
-            if examples.left_out is not None:
-                sentences = pluralise(examples.read, "sentence")
-                yield (
-                    f"  {share(examples.left_out)} of its probability is of spans that cut a word, and is left out "
-                    f"(mean of {sentences} of dev)"
-                )
+    for name, run in sweep.teachers:
+        reading = model_config(run).published_reading
+        corpus = cached_corpus(sweep.storage.uri, run.corpus_id)  # of the languages that it labels
+        if not reading or corpus.unit != "word" or find_result(sweep.storage, run) is not None:
+            continue
+        examples = checkpoint_examples(sweep.storage, run, corpus)
+        yield f"{name}: {reading}; for example:"
+        yield from (f"  {sentence}" for sentence in examples.sentences)
+        if examples.left_out is not None:
+            sentences = pluralise(examples.read, "sentence")
+            yield (
+                f"  {share(examples.left_out)} of its probability is of spans that cut a word, and is left out "
+                f"(mean of {sentences} of dev)"
+            )
 
 
 def _features(sweep: Sweep, expected: Forecast) -> Iterator[str]:

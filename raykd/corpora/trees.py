@@ -68,15 +68,19 @@ def _no_tree(heads: Sequence[int], words: Sequence[str]) -> list[Fault]:
         )
         for place in roots[1:]
     ]
-    for cycle in _cycles(heads):
+    for cycle in find_cycles(heads):
         numbers = ", ".join(str(place + 1) for place in sorted(cycle))
         problem = f"words {numbers} are each other's heads, so that none leads to the root"
         faults.append(Fault(min(cycle), problem, "give one of them a head outside of the cycle"))
     return faults
 
 
-def _cycles(heads: Sequence[int]) -> Iterator[list[int]]:
-    """Cycles of heads, as the places of their words."""
+def find_cycles(heads: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the cycles of heads, as the places of their words from 0.
+
+    Args:
+        heads: Head of each word: 0 is the root, h the word h − 1.
+    """
     visited_from = [-1] * len(heads)
     for start in range(len(heads)):
         place, path = start, []

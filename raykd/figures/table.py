@@ -291,8 +291,8 @@ def score_figures(
         if figure.score and figure.belongs_to(score_name) and (targets or figure.score[1] == "source")
     )
     metrics = {figure.metric for figure in figures for scored in among if figure.read(scored) is not None}
-    own = {figure.metric for figure in figures if figure.beside and not metrics - {"", AGREEMENT}}
-    shown = {"", *metrics, *own, *((AGREEMENT,) if agreement else ())}
+    task_metrics = {figure.metric for figure in figures if figure.beside and not metrics - {"", AGREEMENT}}
+    shown = {"", *metrics, *task_metrics, *((AGREEMENT,) if agreement else ())}
     return tuple(figure for figure in figures if figure.metric in shown)
 
 

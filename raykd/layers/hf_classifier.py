@@ -13,16 +13,15 @@ from raykd.layers.heads import TagMask
 from raykd.layers.hf_config import CLASSES
 from raykd.layers.hf_tagger import HFTagger
 from raykd.layers.label_map import match_labels
-from raykd.layers.piece_labels import piece_labels
+from raykd.layers.piece_labels import FirstPieceLabels, piece_labels
 from raykd.layers.transition_biases import BIASES_FILE, DEFAULT, TransitionBiases
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from raykd.layers.hf_config import HFConfig
-    from raykd.layers.label_map import LabelMap
     from raykd.layers.model_config import BuildInputs
-    from raykd.layers.piece_labels import PieceLabels
+    from raykd.layers.piece_labels import WordLabels
 
 
 def classifier(
@@ -128,13 +127,12 @@ def _tagger(
     **options: Any,
 ) -> HFTagger:
     names = [model.config.id2label[i] for i in range(model.config.num_labels)]
-    label_map: LabelMap | PieceLabels = match_labels(
-        names, inputs.tag_set, labels or {}, checkpoint=config.path
-    )
+    label_map = match_labels(names, inputs.tag_set, labels or {}, checkpoint=config.path)
+    word_labels: WordLabels = FirstPieceLabels(label_map)
     if getattr(model.config, "labelled_pieces", "first") == "every" and inputs.unit == "word":
         biases = TransitionBiases(**model.config.transition_biases)
-        label_map = piece_labels(label_map, inputs.tag_set, biases)
+        word_labels = piece_labels(label_map, inputs.tag_set, biases)
     return HFTagger(
-        model, label_map, unit=inputs.unit, freeze=config.freeze,
+        model, word_labels, unit=inputs.unit, freeze=config.freeze,
         tag_mask=TagMask(inputs.tag_set.allowed_places()), **options,
     )  # fmt: skip

@@ -17,8 +17,6 @@ from raykd.layers.heads import TagMask
 from raykd.layers.hf_model import FrozenPart, HFModel
 from raykd.layers.model import Output
 from raykd.layers.piece_labels import PieceLabels, Words
-from raykd.layers.piece_vectors import first_of_pieces
-from raykd.structures import Chain
 from raykd.structures.padding import length_mask
 
 if TYPE_CHECKING:
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from raykd.corpora.encoded_text import TokenBatch
-    from raykd.layers.label_map import LabelMap
+    from raykd.layers.piece_labels import WordLabels
 
 
 class HFTagger(HFModel):
@@ -59,7 +57,7 @@ class HFTagger(HFModel):
     def __init__(
         self,
         model: PreTrainedModel,
-        labels: LabelMap | PieceLabels,
+        labels: WordLabels,
         *,
         unit: Literal["word", "sentence"],
         limit: int,
@@ -96,18 +94,10 @@ class HFTagger(HFModel):
             logits_BPL, states, attention_by_layer = self.read_states(
                 batch, (*layers, *pieces), attention, head=self.model.config.num_labels
             )
-
-        def at_labels(values_BPD: Tensor) -> Tensor:
-            return first_of_pieces(values_BPD, batch) if self.unit == "word" else values_BPD[:, :1]
-
-        lengths_B = batch.lengths_B if self.unit == "word" else torch.ones_like(batch.lengths_B)
-        if isinstance(self._labels, PieceLabels):
-            emissions_BTY = self._labels.emissions(logits_BPL.float(), self._words(batch))
-            chain = self._labels.chain(self.tag_mask(emissions_BTY), lengths_B)
-        else:
-            emissions_BTY = self._labels.emissions(at_labels(logits_BPL).float(), lengths_B)
-            chain = Chain(self.tag_mask(emissions_BTY), lengths_B)
-        hidden = {layer: at_labels(states[layer]) for layer in layers}
+        words = self._words(batch.pieces_BP, batch.piece_lengths_B, batch.first_BT, batch.lengths_B)
+        emissions_BTY = self.tag_mask(self._labels.emissions(logits_BPL.float(), words))
+        chain = self._labels.chain(emissions_BTY, words.lengths_B)
+        hidden = {layer: states[layer].take_along_dim(words.first_BT[..., None], 1) for layer in layers}
         piece_states = {layer: states[layer] for layer in pieces}
         return Output(chain, hidden, piece_states, attention_by_layer, batch.piece_lengths_B, self.legal)
 
@@ -122,44 +112,38 @@ class HFTagger(HFModel):
         if not isinstance(self._labels, PieceLabels) or self._labels.transitions is None:
             return None
         logits_BPL, _, _ = self.read_states(batch, (), (), head=self.model.config.num_labels)
-        return self._labels.left_out(logits_BPL, self._words(batch))
+        words = self._words(batch.pieces_BP, batch.piece_lengths_B, batch.first_BT, batch.lengths_B)
+        return self._labels.left_out(logits_BPL, words)
 
     @override
     def to_onnx(self) -> ModelProto:
         from raykd.layers.torch_export import trace_to_onnx  # ONNX takes half a second to import
 
-        transitions = self._labels.transitions if isinstance(self._labels, PieceLabels) else None
-        return trace_to_onnx(self, self._scores, transitions or self.legal)
+        return trace_to_onnx(self, self._scores, self._labels.transitions or self.legal)
 
     @override
     def architecture(self) -> PlainObject:
-        own = {"separator": [*self._separator], "spaces": [*self._spaces], "types": self._types}
-        return {**super().architecture(), **own}
+        pieces = {"separator": [*self._separator], "spaces": [*self._spaces], "types": self._types}
+        return {**super().architecture(), **pieces}
 
     def _scores(
         self, pieces_BP: Tensor, piece_lengths_B: Tensor, first_BT: Tensor, lengths_B: Tensor
     ) -> Tensor:
         """Return the scores of labels [B, T, Y] in float32, for sentences within the limit."""
         logits_BPL = self.read_whole((), pieces_BP, piece_lengths_B)
-        if isinstance(self._labels, PieceLabels):
-            words = Words(first_BT, piece_lengths_B - self._suffix, lengths_B, self._are_spaces(pieces_BP))
-            return self.tag_mask(self._labels.emissions(logits_BPL, words))
+        words = self._words(pieces_BP, piece_lengths_B, first_BT, lengths_B)
+        return self.tag_mask(self._labels.emissions(logits_BPL, words))
+
+    def _words(
+        self, pieces_BP: Tensor, piece_lengths_B: Tensor, first_BT: Tensor, lengths_B: Tensor
+    ) -> Words:
+        """Return the places of what has one label: each word, or the sentence at its very first piece."""
         if self.unit == "sentence":
             first_BT, lengths_B = torch.zeros_like(lengths_B)[:, None], torch.ones_like(lengths_B)
-        # Not take_along_dim: torch.export would make its sizes constants.
-        logits_BTL = logits_BPL.gather(1, first_BT[:, :, None].expand(-1, -1, logits_BPL.shape[2]))
-        return self.tag_mask(self._labels.emissions(logits_BTL, lengths_B))
-
-    def _words(self, batch: TokenBatch) -> Words:
-        end_B = batch.piece_lengths_B - self._suffix
-        return Words(batch.first_BT, end_B, batch.lengths_B, self._are_spaces(batch.pieces_BP))
-
-    def _are_spaces(self, pieces_BP: Tensor) -> Tensor:
-        """Return True for pieces that are a space."""
         spaces_BP = torch.zeros_like(pieces_BP, dtype=torch.bool)
         for piece in self._spaces:
             spaces_BP = spaces_BP | (pieces_BP == piece)
-        return spaces_BP
+        return Words(first_BT, piece_lengths_B - self._suffix, lengths_B, spaces_BP)
 
     def _truncate(self, batch: TokenBatch) -> TokenBatch:
         """Shorten sentences beyond the limit; of a pair the longer text loses its end first."""

@@ -1,6 +1,6 @@
-"""Token classifiers that label every piece: the labels of words from those of their pieces.
+"""The labels of words from those of their pieces: of the first piece, or of every piece.
 
-Such a classifier labels the pieces of a text in BIOES: a name of one word and two pieces is B E. A word's tag is one
+A classifier that labels every piece does so in BIOES: a name of one word and two pieces is B E. A word's tag is one
 path over the n pieces of the word:
 
     O  =  O O … O O           E  =  I I … I E
@@ -22,10 +22,12 @@ Shapes: B batch, P pieces, T time (words), L labels of the checkpoint, N names, 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import torch
+from typing_extensions import override
 
 from raykd.metrics.bioes import OUTSIDE
 from raykd.structures import Chain, LegalTransitions, log_partition
@@ -89,19 +91,16 @@ class _Path:
     opening: tuple[float, ...]
 
 
-@dataclass(frozen=True)
-class PieceLabels:
-    """The labels of words from those of their pieces. Build it with `piece_labels`.
+class WordLabels(ABC):
+    """The labels of words from those of their pieces.
 
     Attributes:
-        label_map: map from the checkpoint's labels to names, and from names to tags.
         transitions: scores between words, −∞ for illegal ones; None: none.
     """
 
-    label_map: LabelMap
     transitions: LegalTransitions | None
-    _path: _Path = field(repr=False)
 
+    @abstractmethod
     def emissions(
         self, logits_BPL: Float[Tensor, "batch piece label"], words: Words
     ) -> Float[Tensor, "batch time tag"]:
@@ -111,8 +110,6 @@ class PieceLabels:
             logits_BPL: scores of the checkpoint's labels.
             words: places of the words.
         """
-        scores_BTN = self._scores(self.label_map.names(logits_BPL), words)
-        return self.label_map.tags(torch.log_softmax(scores_BTN, -1), words.lengths_B)
 
     def chain(
         self, emissions_BTY: Float[Tensor, "batch time tag"], lengths_B: Int[Tensor, " batch"]
@@ -125,6 +122,45 @@ class PieceLabels:
         """
         chain = Chain(emissions_BTY, lengths_B)
         return chain if self.transitions is None else self.transitions.restrict(chain)
+
+
+@dataclass(frozen=True)
+class FirstPieceLabels(WordLabels):
+    """A word, or a sentence, has the label of its first piece.
+
+    Attributes:
+        label_map: map from the checkpoint's labels to tags.
+        transitions: none.
+    """
+
+    label_map: LabelMap
+    transitions: LegalTransitions | None = None
+
+    @override
+    def emissions(self, logits_BPL: Tensor, words: Words) -> Tensor:
+        # Not take_along_dim: torch.export would make its sizes constants.
+        first_BT1 = words.first_BT[..., None]
+        logits_BTL = logits_BPL.gather(1, first_BT1.expand(-1, -1, logits_BPL.shape[2]))
+        return self.label_map.emissions(logits_BTL, words.lengths_B)
+
+
+@dataclass(frozen=True)
+class PieceLabels(WordLabels):
+    """The tag of a word is one path over its pieces. Build it with `piece_labels`.
+
+    Attributes:
+        label_map: map from the checkpoint's labels to names, and from names to tags.
+        transitions: scores between words, −∞ for illegal ones; None: none.
+    """
+
+    label_map: LabelMap
+    transitions: LegalTransitions | None
+    _path: _Path = field(repr=False)
+
+    @override
+    def emissions(self, logits_BPL: Tensor, words: Words) -> Tensor:
+        scores_BTN = self._scores(self.label_map.names(logits_BPL), words)
+        return self.label_map.tags(torch.log_softmax(scores_BTN, -1), words.lengths_B)
 
     def left_out(
         self, logits_BPL: Float[Tensor, "batch piece label"], words: Words

@@ -39,7 +39,8 @@ class PythonTeacher(AskedAnnotator):
     version: Annotated[str, Field(min_length=1)]
     """Your name for its answers: another version asks again. A change of the code alone does not."""
     answers: Form = Field()  # without a default: `check` must know it, and never imports the function
-    """Form of the answers: `spans`, `labels`, `mentions`, `samples` or `probabilities`, as of `annotations`."""
+    """Form of the answers: `spans`, `labels`, `mentions`, `samples`, `probabilities` or `trees`, as of
+    `annotations`."""
     arguments: dict[str, Argument] = Field(default_factory=dict)
     """Further arguments of the function, such as the name of a model; part of the identity of its answers."""
 

@@ -40,12 +40,12 @@ class CheckpointExamples:
 
 
 def checkpoint_examples(storage: Storage, run: Run, corpus: Corpus) -> CheckpointExamples:
-    """Label the first sentences of dev in the languages of a checkpoint, in float32 and in this process.
+    """Label the first sentences of dev with a checkpoint, in float32 and in this process.
 
     Args:
         storage: of the vocabulary.
         run: of the checkpoint, which is used as published.
-        corpus: has the sentences.
+        corpus: has the sentences, in the languages of the checkpoint.
 
     Raises:
         StoreError: the checkpoint is missing, changed, or of an unreadable format.

@@ -106,10 +106,11 @@ def taught_by(storage: Storage, run: Run, tag_set: TagSet) -> Answers | None:
         run: The student's run.
         tag_set: Tags of its corpus.
     """
-    for source in run.sources:  # an annotator is the only teacher of its students
-        teacher = storage.read_json(f"teachers/{source.teacher_id}/{MODEL}", Run.from_plain)
-        return answer_reader(storage, teacher, tag_set)
-    return None
+    if not run.sources:
+        return None
+    first = run.sources[0]  # an annotator is the only teacher of its students
+    teacher = storage.read_json(f"teachers/{first.teacher_id}/{MODEL}", Run.from_plain)
+    return answer_reader(storage, teacher, tag_set)
 
 
 def answered_part(corpus: Corpus, run: Run, part: str, reader: Answers) -> Part:

@@ -30,6 +30,7 @@ from raykd.corpora.record_spans import LABELS, read_span
 from raykd.corpora.sentence import Unit
 from raykd.corpora.span_alignment import CharacterSpan, SpanError, align, describe_span
 from raykd.corpora.span_offsets import Offsets
+from raykd.corpora.trees import find_cycles
 from raykd.forms.tag_schemes import has_span_form, to_bioes
 from raykd.metrics.bioes import OUTSIDE, read_spans
 
@@ -217,12 +218,9 @@ class _Reader:
                 raise AnswerError(
                     f"the head of word {word} is {head!r}; expected 0 or another of the {words} words"
                 )
-        for word in range(1, words + 1):
-            above, steps = heads[word - 1], 0
-            while above and steps <= words:
-                above, steps = heads[above - 1], steps + 1
-            if above:
-                raise AnswerError(f"its heads form a cycle above word {word}")
+        for cycle in find_cycles(heads):
+            numbers = ", ".join(str(place + 1) for place in sorted(cycle))
+            raise AnswerError(f"its words {numbers} are each other's heads")
         tags = tuple(self.reading.names.rename(str(relation)) for relation in relations)
         return Labelling(tags, heads=tuple(heads))
 

@@ -226,7 +226,7 @@ def test_a_tree_has_the_head_and_the_relation_of_each_word():
         ({"heads": [0, 4, 1]}, "the head of word 2 is 4"),
         ({"heads": [0, 2, 1]}, "the head of word 2 is 2"),
         ({"heads": [0, "1", 1]}, "the head of word 2 is '1'"),
-        ({"heads": [0, 3, 2]}, "a cycle above word 2"),
+        ({"heads": [0, 3, 2]}, "words 2, 3 are each other's heads"),
         ({"labels": ["root", "nsubj", "obj"]}, "'nsubj' is none of the corpus"),
         ({"tokens": ["se", "eit", "now"]}, "its words are others"),
     ],
