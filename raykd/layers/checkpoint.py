@@ -115,6 +115,19 @@ def refuse_unreadable(path: str, *, head: str = "") -> None:
     require_tokenizer(path)
 
 
+def checkpoint_labels(path: str) -> list[str]:
+    """Return the names of a checkpoint's labels in their order; empty if its configuration names none.
+
+    Args:
+        path: folder of the checkpoint, or its name on the Hub.
+
+    Raises:
+        StoreError: it has no configuration that can be read.
+    """
+    names = _config(str(checkpoint_folder(path))).get("id2label") or {}
+    return [str(names[number]) for number in sorted(names, key=int)]
+
+
 def labels_every_piece(path: str) -> tuple[bool, bool]:
     """Return how a checkpoint labels words of several pieces, by its configuration alone.
 
@@ -131,8 +144,7 @@ def labels_every_piece(path: str) -> tuple[bool, bool]:
         StoreError: it has no configuration that can be read.
     """
     config = _config(str(checkpoint_folder(path)))
-    names = config.get("id2label") or {}
-    marked = marks_both_ends(map(str, names.values()))
+    marked = marks_both_ends(checkpoint_labels(path))
     stated = config.get("labelled_pieces")
     return marked if stated is None else stated == "every", marked
 

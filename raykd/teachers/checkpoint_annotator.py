@@ -1,7 +1,4 @@
-"""A token classifier as an annotator: its token marginals are stored once, as answers.
-
-Shapes: B batch, T words, Y tags.
-"""
+"""A token classifier as an annotator: its token marginals are stored once, as answers."""
 
 from __future__ import annotations
 
@@ -17,14 +14,10 @@ from raykd.corpora.sentence import Unit
 from raykd.forms import FLAT, SPANS, LabelForm, TagSet
 from raykd.forms.tag_schemes import has_span_form
 from raykd.identity import PlainObject
-from raykd.layers.checkpoint import labels_every_piece, refuse_unreadable, weights_checksum
+from raykd.layers.checkpoint import checkpoint_labels, labels_every_piece, refuse_unreadable, weights_checksum
 from raykd.layers.transition_biases import DEFAULT, TransitionBiases
 from raykd.teachers.asked_annotator import AnnotatorSource, AskedAnnotator, Labeller
 from raykd.teachers.hf_token_classifier import HFTokenClassifierTeacher
-
-_SMALLEST = 1e-7
-"""Smallest probability that an answer has; most tags of a word have less."""
-_BATCH_TOKENS = 8000
 
 
 class CheckpointAnnotator(AskedAnnotator):
@@ -79,43 +72,22 @@ class CheckpointAnnotator(AskedAnnotator):
 
     @override
     def open(self, source: AnnotatorSource) -> Labeller:
-        import torch
-        from transformers import AutoConfig
-
-        from raykd.corpora.batching import plan_batches
-        from raykd.corpora.encoded_text import encode_text
-        from raykd.corpora.pretrained import HFVocabulary
-        from raykd.layers.checkpoint import checkpoint_folder
         from raykd.layers.model_config import BuildInputs
-        from raykd.structures import token_marginals
+        from raykd.layers.word_distributions import word_distributions  # torch takes seconds to import
 
-        folder = str(checkpoint_folder(self.path))
-        config: Any = AutoConfig.from_pretrained(folder)
-        tag_set = _own_tags(config.id2label.values())
-        model, vocabulary = self._model.build(BuildInputs(tag_set=tag_set)).eval(), HFVocabulary.load(folder)
+        tag_set = _own_tags(checkpoint_labels(self.path))
+        model, vocabulary = (
+            self._model.build(BuildInputs(tag_set=tag_set)).eval(),
+            self._model.tokenizer.build([]),
+        )
 
         def label(texts: Sequence[AskedText]) -> Iterator[Any]:
-            encoded = encode_text([list(item.words) for item in texts], vocabulary)
-            answers: dict[int, list[dict[str, float]]] = {}
-            with torch.inference_mode():
-                for rows in plan_batches(
-                    encoded.piece_lengths, batch_tokens=_BATCH_TOKENS, seed=0, epoch=0, shuffle=False
-                ):
-                    marginals_BTY = token_marginals(model(encoded.gather(rows)).distribution)
-                    for row, marginals_TY in zip(rows.tolist(), marginals_BTY.tolist(), strict=True):
-                        words = marginals_TY[: len(texts[row].words)]
-                        answers[row] = [_distribution(tag_set, marginals_Y) for marginals_Y in words]
-            yield from (answers[row] for row in range(len(texts)))
+            return word_distributions(model, vocabulary, tag_set.tags, [item.words for item in texts])
 
         return label
 
 
-def _own_tags(labels: Any) -> TagSet:
+def _own_tags(names: Sequence[str]) -> TagSet:
     """Return the tags of a checkpoint's own labels."""
-    names = [*map(str, labels)]
     types = [name[2:] for name in names if has_span_form(name)]
     return SPANS.tag_set(types) if types else FLAT.tag_set(names)
-
-
-def _distribution(tag_set: TagSet, marginals_Y: Sequence[float]) -> dict[str, float]:
-    return {tag: mass for tag, mass in zip(tag_set.tags, marginals_Y, strict=True) if mass >= _SMALLEST}
