@@ -28,6 +28,8 @@ INDEPENDENT = "independent"
 """The decoding that every table names: the one of the papers for MaxEnt models."""
 SIZE_LETTERS = {"embedding_dim": "E", "hidden_dim": "H", "character_dim": "C"}
 """Setting of a size → its letter in a student's short name; a size of 0 is left out."""
+CUT_SIZES = {"heads": "heads", "feed_forward": "neurons", "embedding_rank": "rank"}
+"""Setting of a student that is cut from a checkpoint → its word in the student's short name."""
 
 
 @dataclass(frozen=True)
@@ -247,12 +249,20 @@ def section(settings: PlainObject, name: str) -> PlainObject:
 def shape_name(student: PlainObject) -> str:
     """Return the short name of a student's shape: `E32 H64 crf`; with characters and two layers `E32 H64 C25 L2 crf`.
 
+    A student that is cut from an encoder is called by what stays of it: `layers 0,1,2 heads 6 neurons 512 rank 64`.
+
     Args:
         student: Settings of the student, as `section` returns them.
     """
     parts = [f"{letter}{student[key]}" for key, letter in SIZE_LETTERS.items() if student.get(key)]
-    if (layers := student.get("layers") or 1) != 1:  # a checkpoint's number of layers is not shown
+    layers = student.get("layers") or 1
+    if isinstance(layers, list):
+        parts.append(f"layers {','.join(map(str, layers))}")
+    elif layers != 1:
         parts.append(f"L{layers}")
+    parts += [
+        f"{word} {student[key]}" for key, word in CUT_SIZES.items() if "path" in student and student.get(key)
+    ]
     if "decoder" in student:
         parts.append(str(student["decoder"]))
     return " ".join(parts) or str(student.get("kind", ""))

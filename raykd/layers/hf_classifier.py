@@ -9,6 +9,7 @@ from raykd.errors import StoreError
 from raykd.forms.tag_schemes import marks_both_ends
 from raykd.identity import PlainObject
 from raykd.layers.checkpoint import checkpoint_folder, reads_token_types, untrained_model
+from raykd.layers.cut import Cut
 from raykd.layers.heads import TagMask
 from raykd.layers.hf_config import CLASSES
 from raykd.layers.hf_tagger import HFTagger
@@ -75,7 +76,7 @@ def classifier(
         sizes["separator"] = [new_ids.get(piece, piece) for piece in special.separator]
         sizes["types"] = reads_token_types(model, folder)
     tagger = _tagger(config, model, inputs, pools=pools, labels=labels, precision=precision, **sizes)
-    return tagger.prune(inputs.kept_pieces)
+    return tagger.prune(inputs.kept_pieces).cut(config.cut)
 
 
 def rebuild_classifier(
@@ -100,7 +101,8 @@ def rebuild_classifier(
     model = untrained_model(CLASSES[pools], architecture["config"])
     names = ("limit", "prefix", "suffix", "separator", "spaces", "types")
     sizes = {name: architecture[name] for name in names if name in architecture}
-    return _tagger(config, model, inputs, pools=pools, labels=labels, precision=precision, **sizes)
+    tagger = _tagger(config, model, inputs, pools=pools, labels=labels, precision=precision, **sizes)
+    return tagger.cut(Cut.from_plain(architecture.get("cut", {})))
 
 
 def _biases(path: str, model: Any, biases: TransitionBiases | str) -> TransitionBiases:

@@ -18,6 +18,7 @@ from raykd.layers.checkpoint import (
     verified_weights_checksum,
     weights_checksum,
 )
+from raykd.layers.cut import Cut
 from raykd.spec import Frozen
 
 if TYPE_CHECKING:
@@ -50,6 +51,16 @@ class HFConfig(Frozen):
     def decoder(self) -> Literal["crf", "maxent"]:
         """Labels are independent, but for a checkpoint that labels every piece in BIOES."""
         return "maxent"
+
+    @property
+    def cut(self) -> Cut:
+        """Parts of the checkpoint's encoder that stay."""
+        return Cut()
+
+    @property
+    def encoder_path(self) -> str:
+        """The checkpoint, of which a student may be cut."""
+        return self.path
 
     @property
     def tokenizer(self) -> PretrainedConfig:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from raykd.errors import StoreError
 from raykd.identity import PlainObject
 from raykd.layers.checkpoint import untrained_model
+from raykd.layers.cut import Cut
 from raykd.layers.masked_language_model import MaskedLanguageModel
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def masked_language_model(config: HFConfig, inputs: BuildInputs, *, trained: boo
     pieces, kept_pieces = inputs.vocabulary_size, inputs.kept_pieces
     used_rows = pieces if len(model.get_input_embeddings().get_parameter("weight")) > pieces else None
     encoder = MaskedLanguageModel(model, **config.sizes(model), freeze=config.freeze, pieces=used_rows)
-    return encoder.prune(kept_pieces)
+    return encoder.prune(kept_pieces).cut(config.cut)
 
 
 def rebuild_masked_lm(config: HFConfig, architecture: PlainObject) -> MaskedLanguageModel:
@@ -51,4 +52,5 @@ def rebuild_masked_lm(config: HFConfig, architecture: PlainObject) -> MaskedLang
     names = ("limit", "prefix", "suffix", "pieces")
     # A model with as many pieces as rows has no entry `pieces`.
     sizes = {name: architecture[name] for name in names if name in architecture}
-    return MaskedLanguageModel(model, **sizes, freeze=config.freeze)
+    encoder = MaskedLanguageModel(model, **sizes, freeze=config.freeze)
+    return encoder.cut(Cut.from_plain(architecture.get("cut", {})))

@@ -18,8 +18,10 @@ from typing_extensions import override
 from raykd.errors import StoreError
 from raykd.identity import PlainObject
 from raykd.layers.attention_scores import attention_scores, encoder_layers
+from raykd.layers.cut import Cut
 from raykd.layers.dropout import ReproducibleDropout, masks_by_sentence
 from raykd.layers.model import Model, resolve_layer
+from raykd.layers.smaller_encoder import cut_encoder, standard_form
 from raykd.layers.windows import read_in_windows
 from raykd.structures.padding import length_mask
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     from raykd.corpora.encoded_text import TokenBatch
     from raykd.layers.attention_scores import Scores
+    from raykd.layers.smaller_encoder import Parts
 
 FrozenPart = Literal["embeddings"] | int
 """The embeddings, or a layer by its number from 1."""
@@ -60,6 +63,9 @@ class HFModel(Model):
         self.model: Any = model
         self._limit, self._prefix, self._suffix = limit, prefix, suffix
         self._freeze = tuple(freeze)
+        self._cut = Cut()
+        self._whole_config: PlainObject = {}
+        self._whole_heads: int = self.model.config.num_attention_heads
         self._attention_implementation: str = self.model.config._attn_implementation
 
     @override
@@ -107,11 +113,40 @@ class HFModel(Model):
         )
         self.model.config.vocab_size = len(rows)
 
+    def cut(self, cut: Cut, kept: Sequence[Parts] | None = None) -> Self:
+        """Cut the encoder down and return the model.
+
+        Args:
+            cut: what stays of the whole encoder.
+            kept: for each layer of the whole encoder the heads and neurons that stay. None: only the sizes matter.
+
+        Raises:
+            StoreError: the encoder has not all parts that stay, or no layer that `freeze` names.
+        """
+        if not cut.is_whole:
+            self._whole_config, self._cut = self._plain_config(), cut.plain
+            cut_encoder(self.model, cut, kept)
+            self.fixed_parameters()  # refuses a `freeze` that names missing layers
+        return self
+
+    def standard_form(self) -> PreTrainedModel:
+        """Return a copy of the model of Transformers, of the sizes that its configuration describes.
+
+        Raises:
+            StoreError: no configuration describes the model.
+        """
+        return standard_form(self.model, self._whole_heads)
+
     @override
     def architecture(self) -> PlainObject:
+        sizes = {"limit": self._limit, "prefix": self._prefix, "suffix": self._suffix}
+        if self._cut.is_whole:
+            return {"config": self._plain_config(), **sizes}
+        return {"config": self._whole_config, **sizes, "cut": self._cut.model_dump(mode="json")}
+
+    def _plain_config(self) -> PlainObject:
         # As JSON, since a Transformers configuration holds types and numbers as keys.
-        config = json.loads(self.model.config.to_json_string(use_diff=False))
-        return {"config": config, "limit": self._limit, "prefix": self._prefix, "suffix": self._suffix}
+        return json.loads(self.model.config.to_json_string(use_diff=False))
 
     @override
     def embedding_matrix(self) -> Tensor:

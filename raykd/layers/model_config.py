@@ -94,6 +94,11 @@ class ModelConfig(Frozen):
         return self.export_obstacle if self.contextual is None else "reads frozen encoders or vectors"
 
     @property
+    def encoder_path(self) -> str:
+        """The checkpoint whose encoder the model has, of which a student may be cut; empty: none."""
+        return ""
+
+    @property
     def published_reading(self) -> str:
         """Pieces of a word that a checkpoint as published labels, as a sentence; empty for other models."""
         return ""

@@ -31,6 +31,18 @@ def svd(vectors_ND: Float[Tensor, "row wide"], size: int) -> Float[Tensor, "row 
         vectors_ND: the vectors X.
         size: number of components E.
     """
+    return svd_factors(vectors_ND, size)[0]
+
+
+def svd_factors(
+    vectors_ND: Float[Tensor, "row wide"], size: int
+) -> tuple[Float[Tensor, "row narrow"], Float[Tensor, "wide narrow"]]:
+    """Return X V_E and V_E: their product X V_E V_Eᵀ is the matrix of rank E nearest to X (Eckart & Young 1936).
+
+    Args:
+        vectors_ND: the vectors X.
+        size: number of components E.
+    """
     return _coordinates(vectors_ND, torch.zeros_like(vectors_ND[0], dtype=torch.float64), slice(size))
 
 
@@ -41,7 +53,7 @@ def pca(vectors_ND: Float[Tensor, "row wide"], size: int) -> Float[Tensor, "row 
         vectors_ND: the vectors.
         size: number of components E.
     """
-    return _coordinates(vectors_ND, _mean(vectors_ND), slice(size))
+    return _coordinates(vectors_ND, _mean(vectors_ND), slice(size))[0]
 
 
 def ppa(vectors_ND: Float[Tensor, "row wide"], size: int, *, remove: int) -> Float[Tensor, "row narrow"]:
@@ -56,13 +68,16 @@ def ppa(vectors_ND: Float[Tensor, "row wide"], size: int, *, remove: int) -> Flo
         size: number of components E.
         remove: components removed by each post-processing.
     """
-    reduced_NE = _coordinates(vectors_ND, _mean(vectors_ND), slice(remove, remove + size))
+    reduced_NE, _ = _coordinates(vectors_ND, _mean(vectors_ND), slice(remove, remove + size))
     reduced_NE[:, :remove] = 0.0
     return reduced_NE
 
 
-def _coordinates(vectors_ND: Tensor, origin_D: Tensor, axes_range: slice) -> Tensor:
-    """Return coordinates relative to `origin_D` along some of the principal axes, the largest sum of squares first."""
+def _coordinates(vectors_ND: Tensor, origin_D: Tensor, axes_range: slice) -> tuple[Tensor, Tensor]:
+    """Return coordinates [N, E] relative to `origin_D` along some of the principal axes, and these axes [D, E].
+
+    The axes with the largest sum of squares come first.
+    """
     with one_thread():
         squares_DD = torch.zeros(2 * [vectors_ND.shape[1]], dtype=torch.float64)
         for block_ND in vectors_ND.split(BLOCK):
@@ -72,7 +87,7 @@ def _coordinates(vectors_ND: Tensor, origin_D: Tensor, axes_range: slice) -> Ten
         largest_1E = axes_DE.gather(0, axes_DE.abs().argmax(0, keepdim=True))
         axes_DE = axes_DE * largest_1E.sign()
         blocks = [((block_ND.double() - origin_D) @ axes_DE).float() for block_ND in vectors_ND.split(BLOCK)]
-    return torch.cat(blocks)
+    return torch.cat(blocks), axes_DE.float()
 
 
 def _mean(vectors_ND: Tensor) -> Tensor:

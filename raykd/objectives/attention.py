@@ -33,8 +33,9 @@ class Attention(LayerMap):
     """
 
     kind: Literal["attention"] = "attention"
-    layers: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]
-    """Layers of the teacher, one for each student layer that is trained on one; the first layer is 1."""
+    layers: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)] | None = None
+    """Layers of the teacher, one for each student layer that is trained on one; the first layer is 1. null: those of a
+    student that is cut from its teacher, each trained on the layer that it was."""
     student_layers: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)] | None = None
     signal: ClassVar[str] = "attention"
 

@@ -15,7 +15,7 @@ from raykd.objectives.protocol import Objective
 from raykd.signals import Need
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from jaxtyping import Float, Int
     from torch import Tensor
@@ -30,8 +30,9 @@ class LayerMap(Objective):
     Distances are summed over the pieces of a sentence (special ones included) and over the layers of the map.
     """
 
-    layers: Annotated[tuple[Layer, ...], Field(min_length=1)]
-    """Layers of the teacher, one for each student layer that is trained on one."""
+    layers: Annotated[tuple[Layer, ...], Field(min_length=1)] | None = None
+    """Layers of the teacher, one for each student layer that is trained on one. null: those of a student that is cut
+    from its teacher, each trained on the layer that it was."""
     student_layers: Annotated[tuple[Layer, ...], Field(min_length=1)] | None = None
     """Layers of the student, in the order of `layers`; null: the embeddings for the teacher's layer 0, and layers
     1, 2, … for the others."""
@@ -44,8 +45,8 @@ class LayerMap(Objective):
 
     @model_validator(mode="after")
     def _one_for_each(self) -> Self:
-        if self.student_layers is not None and len(self.student_layers) != len(self.layers):
-            lengths = f"{len(self.layers)} in layers and {len(self.student_layers)} in student_layers"
+        if self.student_layers is not None and len(self.student_layers) != len(self.layers or ()):
+            lengths = f"{len(self.layers or ())} in layers and {len(self.student_layers)} in student_layers"
             raise ValueError(
                 f"each teacher layer needs one student layer; got {lengths}; give lists of one length"
             )
@@ -54,15 +55,25 @@ class LayerMap(Objective):
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
         """Pairs of a teacher layer and the student layer trained on it."""
+        layers = self.layers or ()
         if self.student_layers is not None:
-            return tuple(zip(self.layers, self.student_layers, strict=True))
+            return tuple(zip(layers, self.student_layers, strict=True))
         numbers = itertools.count(1)
-        return tuple((layer, next(numbers) if layer else 0) for layer in self.layers)
+        return tuple((layer, next(numbers) if layer else 0) for layer in layers)
+
+    @property
+    @override
+    def lacks_layers(self) -> bool:
+        return self.layers is None
+
+    @override
+    def with_layers_of(self, layers: Sequence[int]) -> Self:
+        return self if self.layers or not layers else self.model_copy(update={"layers": tuple(layers[1:])})
 
     @property
     @override
     def needs(self) -> tuple[Need, ...]:
-        return tuple(Need(self.signal, layer=layer) for layer in dict.fromkeys(self.layers))
+        return tuple(Need(self.signal, layer=layer) for layer in dict.fromkeys(self.layers or ()))
 
     @property
     def mapped_student_layers(self) -> tuple[int, ...]:

@@ -13,6 +13,8 @@ from raykd.objectives.table import SingleObjective
 from raykd.spec import Frozen
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from raykd.objectives.losses import Loss
     from raykd.signals import Need, Sizes
 
@@ -50,6 +52,20 @@ class Mix(Objective):
 
     kind: Literal["mix"] = "mix"
     parts: Annotated[tuple[Part, ...], Field(min_length=1)]
+
+    @override
+    def with_layers_of(self, layers: Sequence[int]) -> Mix:
+        objectives = [part.objective.with_layers_of(layers) for part in self.parts]
+        if objectives == [part.objective for part in self.parts]:
+            return self
+        return self.model_copy(
+            update={
+                "parts": tuple(
+                    part.model_copy(update={"objective": objective})
+                    for part, objective in zip(self.parts, objectives, strict=True)
+                )
+            }
+        )
 
     @property
     @override

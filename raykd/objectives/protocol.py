@@ -60,6 +60,11 @@ class Objective(Frozen):
         return not (self.label_layers or self.piece_layers or self.attention_layers)
 
     @property
+    def lacks_layers(self) -> bool:
+        """True if the loss compares the layers of two encoders, and neither a setting nor the student says which."""
+        return False
+
+    @property
     def label_layers(self) -> tuple[int, ...]:
         """Student layers with the label states read by the loss: the states that labels are predicted from."""
         return ()
@@ -73,6 +78,14 @@ class Objective(Frozen):
     def attention_layers(self) -> tuple[int, ...]:
         """Student layers with the attention scores read by the loss."""
         return ()
+
+    def with_layers_of(self, layers: Sequence[int]) -> Objective:
+        """Return the objective with the layer map of a student that is cut from its teacher, unless it has a map.
+
+        Args:
+            layers: Number in the teacher's encoder of each layer of the student, from the input, 0; empty: not cut.
+        """
+        return self
 
     def build(self, student: Sizes, teacher: Sizes, *, labelled: float = 1.0) -> Loss:
         """Return the loss as a module. New parameters are drawn from torch's generator.

@@ -120,16 +120,21 @@ class Recipe(Frozen):
 
     @property
     def all_stages(self) -> tuple[Stage, ...]:
-        """All stages; `objective` counts as one stage."""
+        """All stages; `objective` counts as one stage. A student's cut says which layers are compared."""
+        stages = self.stages or (Stage(objective=self.objective or Gold()),)
         if self.strategy is not None:
-            return self.strategy.stages
-        return self.stages if self.stages is not None else (Stage(objective=self.objective or Gold()),)
+            stages = self.strategy.stages
+        layers = self.student.layers_in_teacher
+        return tuple(
+            stage.model_copy(update={"objective": stage.objective.with_layers_of(layers)}) for stage in stages
+        )
 
     @property
     def scoped_student(self) -> StudentConfig:
-        """The student, with the scope of its strategy, and with the run's seed in place of `{seed}` in its paths."""
+        """The student, with the scope of its strategy, and with paths: the run's seed, the teacher's checkpoint."""
         scope = self.strategy and self.strategy.scope
         student = self.student.model_copy(update={"scope": scope}) if scope else self.student
+        student = student.with_teacher_path(self.teachers)
         if not self.names_seed:
             return student
         return type(student).model_validate_json(

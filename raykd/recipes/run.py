@@ -75,6 +75,7 @@ class Run:
         labels_id: The stored labels that the model predicts, if they are not the tags of its corpus.
         decoding: How the best labelling is found if not all labels may follow each other: `legal` or `independent`;
             empty for other models.
+        cut_from: Id of the teacher from whose weights the model is cut; empty for other models.
     """
 
     role: Literal["teacher", "student"]
@@ -90,6 +91,7 @@ class Run:
     embeddings_from: dict[str, str] | None = None
     labels_id: str = ""
     decoding: str = ""
+    cut_from: str = ""
 
     @cached_property
     def id(self) -> str:
@@ -139,6 +141,8 @@ class Run:
             model["embeddings"] = without_location(model["embeddings"])
         if self.embeddings_from:
             fields["embeddings_from"] = without_location(self.embeddings_from)
+        if not self.cut_from:
+            del fields["cut_from"]
         for source in fields["sources"]:
             del source["text_id"], source["stored"]
         if self.start_from:

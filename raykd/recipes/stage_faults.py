@@ -165,6 +165,10 @@ def _layer_faults(recipe: Recipe, objective: Objective, objective_path: KeyPath)
             for index, part in enumerate(objective.parts)
             for fault in _layer_faults(recipe, part.objective, (*objective_path, "parts", index, "objective"))
         ]
+    if objective.lacks_layers:
+        hint = "name layers, or set student.path: teacher and student.layers"
+        message = f"{objective.kind!r} compares the layers of a student that is cut from its teacher; {hint}"
+        return [((*objective_path, "kind"), message)]
     teacher_layers = [need.layer for need in objective.needs if need.layer is not None]
     encoder_layers = objective.piece_layers + objective.attention_layers
     if encoder_layers and not recipe.student.shows_pieces:

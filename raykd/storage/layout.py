@@ -37,6 +37,8 @@ HASHES = "hashes.bin"
 
 EMBEDDINGS, EMBEDDINGS_MANIFEST, ROWS = "embeddings", "embeddings.json", "rows.safetensors"
 """Initial embeddings of a student: their folder; the manifest, written last; the matrix."""
+IMPORTANCE = "importance"
+"""Folder of the importance of the parts of encoders that students are cut from."""
 ENCODED, ENCODED_MANIFEST = "encoded", "encoded.json"
 """Text cut into the pieces of a vocabulary: its folder; the manifest, written last."""
 ENCODERS, ENCODER = "encoders", "encoder.json"
@@ -58,6 +60,7 @@ FILE_PATTERNS: Mapping[str, re.Pattern[str]] = MappingProxyType(
             "runs": rf"run-{ID}/({_RUN})",
             "transfer": rf"[a-z0-9_]+-{ID}/((k\d+/)?({MANIFEST}|{INDEX}|shard-\d+-\d+\.arrow)|{TEXT}|{HASHES})",
             EMBEDDINGS: rf"embeddings-{ID}/({EMBEDDINGS_MANIFEST}|{ROWS})",
+            IMPORTANCE: rf"importance-{ID}\.json",
             ENCODED: rf"encoded-{ID}/({ENCODED_MANIFEST}|block-\d+\.arrow)",
             ENCODERS: rf"(encoder|vectors)-{ID}/({ENCODER}|text-{ID}\.json)",
             "teachers": rf"teacher-{ID}/({_RUN})",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from raykd.layers.model_config import ModelConfig
 from raykd.students.vocabulary import TeacherVocabulary
@@ -37,6 +37,24 @@ class Student(ModelConfig):
             "projection": self.projection == "teacher",
         }
         return tuple(name for name, is_stand_in in stand_ins.items() if is_stand_in)
+
+    @property
+    def layers_in_teacher(self) -> tuple[int, ...]:
+        """Number in the teacher's encoder of each layer of the student, from the input, 0; empty if not cut from it."""
+        return ()
+
+    def with_teacher_path(self, teacher: ModelConfig) -> Self:
+        """Return the configuration with the checkpoint of the teacher in place of `path: teacher`.
+
+        Args:
+            teacher: configuration of the teacher.
+        """
+        return self
+
+    @property
+    def starts_from_member(self) -> int | None:
+        """Member of the teacher from whose weights training starts, 0 of a single teacher; None: from none."""
+        return None
 
 
 def refuse_uneven_heads(embedding_dim: int, heads: int) -> None:

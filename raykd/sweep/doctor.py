@@ -34,6 +34,7 @@ from raykd.storage.layout import (
     ENCODED_MANIFEST,
     ENCODERS,
     HASHES,
+    IMPORTANCE,
     INDEX,
     LABEL_SETS,
     LABELS,
@@ -51,6 +52,7 @@ from raykd.storage.store import Storage
 from raykd.sweep.lease import NAME as LEASE
 from raykd.sweep.records import STATUS, TRACKING, SweepRecords, sweeps_in
 from raykd.training.checkpoint import read_checkpoint
+from raykd.training.cut_weights import parts_from_plain
 from raykd.training.embeddings import open_embeddings
 from raykd.training.model_folder import check_weights, is_trained
 from raykd.training.stored_text import open_encoded_text
@@ -296,6 +298,7 @@ KINDS: Mapping[str, Callable[[Storage, str, Names], Iterator[Damage]]] = {
         lambda storage, part: open_embeddings(storage.child(EMBEDDINGS, part)),
         "the embeddings are taken from the teacher again",
     ),
+    IMPORTANCE: partial(_check_json, IMPORTANCE, lambda part: parts_from_plain, "the importance is measured again"),
     "teachers": partial(_check_run, "teachers"),
     "transfer": _check_transfer,
     "costs": partial(_check_json, "costs", lambda part: Cost.from_plain, "the shape is measured again"),

@@ -24,6 +24,7 @@ from raykd.storage.layout import (
     ENCODERS,
     FILE_PATTERNS,
     ID,
+    IMPORTANCE,
     LABEL_SETS,
     MANIFEST,
     MODEL,
@@ -34,6 +35,7 @@ from raykd.storage.store import Stamp, Storage
 from raykd.sweep.lease import NAME as LEASE
 from raykd.sweep.lease import refuse_if_leased, refuse_if_working
 from raykd.sweep.records import SweepRecords, sweeps_in
+from raykd.training.cut_weights import importance_id
 from raykd.training.embeddings import embeddings_id
 from raykd.training.model_folder import teacher_signals_id
 from raykd.training.stored_features import FEATURES, encoder_ids, text_ids
@@ -221,6 +223,8 @@ def _use(storage: Storage, used: dict[str, set[str]], run: Run) -> None:
             if (embeddings_teacher := (run.embeddings_from or {}).get("teacher_id"))
             else []
         )
+    used[IMPORTANCE] |= {importance_id(run)} - {""}
+    teachers += [run.cut_from] if run.cut_from else []
     for teacher in teachers:
         _use_stored(storage, used, "teachers", teacher)
     for source in run.sources:

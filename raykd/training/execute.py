@@ -22,6 +22,7 @@ from raykd.storage.layout import CHECKPOINT
 from raykd.storage.store import Storage
 from raykd.tasks import find_task
 from raykd.training.checkpoint import Progress
+from raykd.training.cut_weights import initialise_cut
 from raykd.training.data import cached_corpus, encoded_part, run_labels, training_data
 from raykd.training.device import deterministic
 from raykd.training.embeddings import initialise_embeddings
@@ -203,6 +204,7 @@ def _starting_model(storage: Storage, run: Run) -> Model:
     """The model before the first stage: random but for its initial embeddings, or with the weights of another run."""
     model = build_model(storage, run)
     initialise_embeddings(model, storage, run)
+    initialise_cut(model, storage, run)
     if run.start_from:
         _load_starting_weights(model, storage, run, **run.start_from)
     return model

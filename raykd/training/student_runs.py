@@ -81,6 +81,7 @@ def _student_run(recipe: Recipe, preparation: Preparation, languages: tuple[str,
         training=as_json(recipe.training),
         sources=tuple(source for source in sources if source is not None) if needs else (),
         start_from=_start_from(recipe, preparation.storage),
+        cut_from="" if recipe.start_from else _cut_from(student, preparation, languages),
         embeddings_from=embedding_source(
             student,
             {
@@ -143,6 +144,17 @@ def _start_from(recipe: Recipe, storage: Storage) -> dict[str, str] | None:
         raise StoreError(recipe.start_from, "is no finished run of this store, and no folder of one", hint)
     folder, result = start
     return {"folder": folder.uri, "weights_sha256": result.weights_sha256}
+
+
+def _cut_from(student: Student, preparation: Preparation, languages: tuple[str, ...]) -> str:
+    """The id of the teacher from whose trained weights a student is cut; empty if there are none."""
+    if (member := student.starts_from_member) is None:
+        return ""
+    # `recipe_faults` refuses students of several languages if each has another teacher.
+    teacher = next(teacher for teacher in preparation.teachers if set(languages) & set(teacher.languages))
+    if not teacher.config.trained:
+        return ""
+    return teacher.run.members[member].id if teacher.run.members else teacher.run.id
 
 
 def _source(

@@ -5,19 +5,23 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tokenizers import Tokenizer
 from tokenizers.processors import TemplateProcessing
 
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.word_pieces import Special
-from raykd.errors import ExportError
+from raykd.errors import ExportError, StoreError
 from raykd.layers.checkpoint import quiet_transformers
+from raykd.layers.hf_model import HFModel
 from raykd.layers.hf_tagger import HFTagger
 from raykd.layers.masked_language_model import MaskedLanguageModel
 from raykd.storage.store import Storage
 from raykd.training.load import load_tagger
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 CHECKPOINT_FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
 
@@ -25,7 +29,8 @@ CHECKPOINT_FILES = ("config.json", "model.safetensors", "tokenizer.json", "token
 def export_checkpoint(folder: Storage, target: Storage) -> Mapping[str, int]:
     """Write the masked language model or the classifier of a finished run as a checkpoint of Transformers.
 
-    A pruned vocabulary stays pruned: the tokenizer has only its pieces.
+    A pruned vocabulary stays pruned: the tokenizer has only its pieces. `AutoModel` reads neither fewer heads nor
+    factorised vectors: missing heads come back with zeros in the place of their output, and vectors are multiplied.
 
     Args:
         folder: of the run.
@@ -48,12 +53,19 @@ def export_checkpoint(folder: Storage, target: Storage) -> Mapping[str, int]:
     types = bool(model.architecture().get("types"))
     with tempfile.TemporaryDirectory(prefix="raykd-") as place:
         with quiet_transformers():
-            model.model.save_pretrained(place)
+            _standard_form(model, folder).save_pretrained(place)
         _tokenizer(pieces, model.piece_limit, types=types).save_pretrained(place)
         files = [file for file in sorted(Path(place).iterdir()) if file.is_file()]
         for file in files:
             target.write(file.name, file.read_bytes())
         return {file.name: file.stat().st_size for file in files}
+
+
+def _standard_form(model: HFModel, folder: Storage) -> PreTrainedModel:
+    try:
+        return model.standard_form()
+    except StoreError as error:
+        raise ExportError(f"{folder.address}: the model {error.problem}; {error.hint}") from error
 
 
 def _tokenizer(pieces: HFVocabulary, limit: int, *, types: bool) -> Any:

@@ -66,6 +66,7 @@ VARIANTS += [
     ("hf_sequence_classifier", {}),
     ("pretrained", {}),
     ("pretrained", {"vocabulary": "pruned"}),
+    ("pretrained", {"layers": (0,), "heads": 1, "feed_forward": 20, "embedding_rank": 6}),
 ]
 SIZES = {"embedding_dim": 8, "hidden_dim": 6, "heads": 2, "path": "set by the fixture"}
 # Language models predict pieces, not tags (tests/training/test_masked_lm.py, test_live.py), a pointer-generator the

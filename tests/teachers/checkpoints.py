@@ -20,6 +20,7 @@ PIECES = (
 IOB2 = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 MARKS = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
 ARCHITECTURES = {
+    "DistilBert": lambda longest: {"hidden_dim": 32},
     # RoBERTa numbers positions from after the padding's id.
     "XLMRoberta": lambda longest: {
         "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "max_position_embeddings": longest + 2,

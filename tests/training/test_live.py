@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from transformers import BertForMaskedLM
+from transformers import AutoModel, BertForMaskedLM
 
 from raykd.corpora.encoded_text import encode_text
 from raykd.corpora.pretrained import HFVocabulary
@@ -27,10 +27,11 @@ from raykd.storage.store import Storage
 from raykd.structures import unscored
 from raykd.students import PretrainedStudent
 from raykd.training.data import Batch, encoded_part
+from raykd.training.execute import _starting_model
 from raykd.training.learner import Learner
 from raykd.training.live import LiveTeacher, live_needs, live_teacher
 from raykd.training.load import load_tagger
-from raykd.training.model_folder import build_model
+from raykd.training.model_folder import build_model, load_model
 from raykd.training.prepare import prepare
 from raykd.training.student_runs import seed_runs, student_runs
 from raykd.training.transformers_checkpoint import export_checkpoint
@@ -444,3 +445,34 @@ def test_a_pretrained_student_is_a_student_like_others(encoders, tmp_path, vocab
     finally:
         (encoders / "moved").rename(encoders / "small")
     assert len(tagger.vocabulary.pieces.pieces(["dog"])) == 1
+
+
+@pytest.mark.parametrize("fine_tune", [False, True])
+def test_an_encoder_cut_from_its_teacher_goes_on_being_pretrained(root, encoders, tmp_path, fine_tune):
+    layers = {
+        "kind": "mix",
+        "parts": ({"objective": {"kind": "token"}}, {"objective": {"kind": "hidden_states"}}),
+    }
+    run_recipe = distilling(
+        root, encoders, objective=layers, schedule={"epochs": 1},
+        teachers={"kind": "hf_masked_lm", "path": str(encoders / "teacher"), "fine_tune": fine_tune, "epochs": 1},
+        student={"kind": "pretrained_encoder", "path": "teacher", "layers": (0, 2), "heads": 1},
+    )  # fmt: skip
+    assert recipe_faults(run_recipe) == []
+    ready = prepare(run_recipe, Storage(str(tmp_path / "store")))
+    train_teachers(ready)
+    run = student_of(ready, run_recipe)
+    assert bool(run.cut_from) is fine_tune
+    start = _starting_model(ready.storage, run).model
+    teacher = load_model(ready.storage, ready.teachers[0].run).model
+    student_layer, teacher_layer = start.bert.encoder.layer[1], teacher.bert.encoder.layer[2]
+    torch.testing.assert_close(student_layer.output.dense.weight, teacher_layer.output.dense.weight)
+    assert (
+        student_layer.attention.self.query.out_features
+        == teacher_layer.attention.self.query.out_features // 3
+    )
+    torch.testing.assert_close(start.cls.state_dict(), teacher.cls.state_dict())
+
+    executed(ready, run)
+    export_checkpoint(ready.storage.child(*run.folder), Storage(str(tmp_path / "encoder")))
+    assert AutoModel.from_pretrained(tmp_path / "encoder").config.num_hidden_layers == 2
