@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from raykd.serving.labeller import Labeller
@@ -15,7 +15,13 @@ __version__ = "0.1.0"
 __all__ = ["load", "pipeline"]
 
 
-def load(folder: str | Path, *, device: str = "cpu", split: str | None = None) -> Tagger | Labeller:
+def load(
+    folder: str | Path,
+    *,
+    device: str = "cpu",
+    split: str | None = None,
+    away: Literal["student", "error"] = "student",
+) -> Tagger | Labeller:
     """Load a trained model to label text: the folder of a finished run, or one that `raykd export` wrote.
 
         import raykd
@@ -33,6 +39,8 @@ def load(folder: str | Path, *, device: str = "cpu", split: str | None = None) -
         device: where the model computes: "cpu", "cuda", …; an exported model computes on the CPU.
         split: how an exported model splits texts into words: `signs` (at white space and at signs) or `whitespace` (at
             white space alone). Default: the setting stored in the export. The model of a run takes words, not texts.
+        away: for a cascade whose teacher is away or fails: give the answer of the `student`, marked, or raise an
+            `error`.
 
     Raises:
         LabellerError: a file of an exported model is missing or damaged, or `split` does not fit the model.
@@ -43,7 +51,7 @@ def load(folder: str | Path, *, device: str = "cpu", split: str | None = None) -
     if Path(folder, "export.json").is_file():
         from raykd.serving.labeller import load as load_labeller
 
-        return load_labeller(folder, split=split)
+        return load_labeller(folder, split=split, away=away)
     if split is not None:
         raise ValueError(
             f"{folder}: split is for exported models, and the model of a run takes words; leave it out"
@@ -65,7 +73,7 @@ def pipeline(task: str, model: str | Path, **options: Any) -> Pipeline:
         task: "token-classification" (or "ner"), or "text-classification" for a model with one label for a text.
         model: a folder that `raykd export` wrote.
         options: `aggregation_strategy` "none" (the default: an entry for each word) or "simple" (one for each span),
-            `int8=True` for the file of 8 bits, `threads`, `batch_size`, `split` as of `load`.
+            `int8=True` for the file of 8 bits, `threads`, `batch_size`, `split` and `away` as of `load`.
 
     Raises:
         LabellerError: a file of the model is missing or damaged, the model is for the other task, or it is a parser.

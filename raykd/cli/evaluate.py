@@ -7,6 +7,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +24,7 @@ from raykd.corpora.sentence import display_words
 from raykd.deploy.pos_models import open_pos_model
 from raykd.errors import CorpusError, StoreError
 from raykd.forms.utterance_marks import UTTERANCE
+from raykd.metrics.reliability import BINS
 from raykd.pluralise import pluralise
 from raykd.report.readable_numbers import gain, percent
 from raykd.storage.layout import CARD
@@ -170,6 +172,8 @@ def _print(evaluations: Sequence[Evaluation], text: LabelledText, score_label: s
             warn(
                 f"{evaluation.address} does not have these labels of the files, so they count as missed: {counts}"
             )
+    if first.reliability:
+        stdout.print(_reliability(first))
     _print_confusions(first.confusions, text)
     twin = "its gold twin" if text.heads else "its teacher or gold twin"
     hint = "" if len(evaluations) > 1 else f" Next: --against DIR shows the export of {twin} beside it"
@@ -196,6 +200,28 @@ def _beside(evaluation: Evaluation) -> str:
 def _over(evaluation: Evaluation) -> str:
     count = len(evaluation.by_language)
     return f", mean over {count} languages" if count > 1 else ""
+
+
+def _reliability(evaluation: Evaluation) -> Table:
+    """A table of labels and spans by their probability p: number, mean p and share of right ones; calibration error."""
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("reliability", no_wrap=True)
+    for kind in evaluation.reliability:
+        for heading in (kind, "mean p", "right"):
+            table.add_column(heading, justify="right", no_wrap=True)
+    bins = [{part.above: part for part in sides.after.bins} for sides in evaluation.reliability.values()]
+    for above in sorted({above for parts in bins for above in parts}):
+        cells = [
+            (f"{part.count:,}", percent(part.confidence), percent(part.accuracy)) if part else ("", "", "")
+            for part in (parts.get(above) for parts in bins)
+        ]
+        table.add_row(f"{above:.1f} to {above + 1 / BINS:.1f}", *(cell for row in cells for cell in row))
+    table.add_section()
+    errors = {"calibration error": "after", "uncalibrated": "before"}
+    for heading, side in errors.items():
+        sides = [getattr(kind, side) for kind in evaluation.reliability.values()]
+        table.add_row(heading, *(cell for part in sides for cell in ("", "", percent(part.error))))
+    return table
 
 
 def _scores(evaluations: Sequence[Evaluation], score_label: str) -> Table:
@@ -357,6 +383,7 @@ def _plain_one(evaluation: Evaluation, text: LabelledText) -> dict[str, Any]:
         },
         "together": _plain_labels(evaluation.overall),
         "unknown_labels": dict(evaluation.unknown_labels),
+        "reliability": {kind: asdict(sides) for kind, sides in evaluation.reliability.items()},
         "confusions": [
             {
                 "gold": confusion.gold, "predicted": confusion.predicted,

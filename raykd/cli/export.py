@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 from rich import box
@@ -17,6 +17,7 @@ from rich.table import Table
 from raykd.cli.console import stderr, stdout, warn
 from raykd.cli.predict import RUN
 from raykd.cli.records import find_records
+from raykd.deploy.cascade import CascadeExport, Wish, export_cascade
 from raykd.deploy.export import FILES, ONNX, ONNX_INT8, Agreement, Export, export_run
 from raykd.errors import Fault, SpecError, StoreError
 from raykd.figures.front import pareto_front
@@ -32,10 +33,12 @@ from raykd.storage.layout import MODEL, WEIGHTS
 from raykd.storage.store import Storage
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.trial_models import TrialModel, seeds_of
+from raykd.tasks import find_task
 from raykd.tasks.masked_lm import MASKED_LM
 from raykd.training.transformers_checkpoint import CHECKPOINT_FILES, export_checkpoint
 
 KINDS = {"run": "runs", "teacher": "teachers"}
+Written = TypeVar("Written")
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,29 @@ def export(
             show_default=False,
         ),
     ] = None,
+    cascade: Annotated[
+        float | None,
+        typer.Option(
+            min=0, max=1, show_default=False,
+            help="Write a cascade: the teacher labels the sentences of which the student is not sure, as few as keep "
+            "this share of the teacher's score on dev (0.99).",
+        ),
+    ] = None,
+    cascade_share: Annotated[
+        float | None,
+        typer.Option(
+            min=0, max=1, show_default=False,
+            help="Write a cascade in which the teacher labels this share of the sentences of dev (0.2).",
+        ),
+    ] = None,
+    teacher: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUN", show_default=False,
+            help="The teacher of a cascade: the id of a run, or its folder. Default: the one that the student learnt "
+            "from.",
+        ),
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the files of an export in DIR.")] = False,
 ) -> None:  # fmt: skip
     """Write models as ONNX (float32 and 8-bit, with decoding), safetensors, vocabulary, labels and model card."""
@@ -117,6 +143,7 @@ def export(
         )
     else:
         models = [_run_source(source, store, CardConfig(**options))]
+    wish = _wish(cascade, cascade_share, teacher, checkpoint=checkpoint)
     targets = [target.child(model.name) if model.name else target for model in models]
     if not overwrite:
         _refuse_files(targets)
@@ -125,8 +152,24 @@ def export(
         if checkpoint or (run is not None and run.task == MASKED_LM.name):
             for name, bytes_ in export_checkpoint(model.folder, folder).items():
                 stdout.print(f"{folder.address}/{name}: {size(bytes_)}")
+        elif wish is not None:
+            written = _with_progress(
+                folder,
+                lambda model=model, folder=folder: export_cascade(
+                    model.folder, _teacher_of(model, teacher), folder, store=_store_of(model), wish=wish,
+                    model_card=model.card, split=split,
+                ),
+            )  # fmt: skip
+            print_cascade(written)
         else:
-            _print(_export_with_progress(model, folder, split))
+            _print(
+                _with_progress(
+                    folder,
+                    lambda model=model, folder=folder: export_run(
+                        model.folder, folder, store=model.store, model_card=model.card, split=split
+                    ),
+                )
+            )
     count = pluralise(len(models), "model")
     if all(folder.exists(CHECKPOINT_FILES[0]) for folder in targets):
         stdout.print(
@@ -140,7 +183,7 @@ def export(
     )
 
 
-def _export_with_progress(source: _Source, target: Storage, split: str | None) -> Export:
+def _with_progress(target: Storage, write: Callable[[], Written]) -> Written:
     """Write one model, and show the progress."""
     name = f"{target.address}: "
     with stderr.status(f"{name}exporting …") as status:
@@ -149,7 +192,45 @@ def _export_with_progress(source: _Source, target: Storage, split: str | None) -
             status.update(f"{name}{doing}{'' if fraction is None else f', {share(fraction)}'}")
 
         with listen_to_progress(show):
-            return export_run(source.folder, target, store=source.store, model_card=source.card, split=split)
+            return write()
+
+
+def _wish(kept: float | None, share_: float | None, teacher: str | None, *, checkpoint: bool) -> Wish | None:
+    """Return what a cascade must reach; None if none is written."""
+    if kept is None and share_ is None:
+        if teacher is not None:
+            raise SpecError(
+                (Fault("--teacher", None, "", "is for a cascade; give --cascade or --cascade-share too"),)
+            )
+        return None
+    if checkpoint or (kept is not None and share_ is not None):
+        option, other = ("--checkpoint", "--cascade") if checkpoint else ("--cascade", "--cascade-share")
+        raise SpecError(
+            (Fault(option, None, "", f"cannot be given together with {other}; omit one of them"),)
+        )
+    return Wish(kept, share_)
+
+
+def _teacher_of(source: _Source, teacher: str | None) -> Storage:
+    """Return the folder of the run that is the teacher of a cascade."""
+    store = _store_of(source)
+    if teacher is not None:
+        match = RUN.fullmatch(teacher)
+        return store.child(KINDS[match.group(1)], teacher) if match else Storage(teacher)
+    sources = source.folder.read_json(MODEL, Run.from_plain).sources
+    if len(sources) == 1:
+        return store.child("teachers", sources[0].teacher_id)
+    problem = f"learnt from {len(sources) or 'no'} teachers, and a cascade has one"
+    raise StoreError(
+        source.folder.address, problem, "name it: --teacher teacher-…, or another run that labels the same"
+    )
+
+
+def _store_of(source: _Source) -> Storage:
+    if source.store is None:
+        problem = "its store is not known, and a threshold is chosen on dev"
+        raise StoreError(source.folder.address, problem, "give --store")
+    return source.store
 
 
 def _refuse_files(targets: list[Storage]) -> None:
@@ -308,6 +389,47 @@ def _print(exported: Export) -> None:
             share = exported.splitting.share(proposed_split)
             advice += f", or for texts that are written as the corpus --split {proposed_split} ({share})"
         warn(f"{problem}; {advice}")
+
+
+def print_cascade(written: CascadeExport) -> None:
+    """Print the parts of a cascade, its rule, its scores and its times."""
+    for exported in (written.student, written.teacher):
+        _print(exported)
+    rule, label = written.rule, find_task(written.student.run.task).score_label
+    stdout.print(
+        f"cascade: the teacher labels sentences with a confidence below {rule.threshold:.4f}; "
+        f"{MEASURES[rule.confidence]}"
+    )
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("part", no_wrap=True)
+    for heading in ("passed on", "95 %", label, "kept", "95 %", "student", "teacher"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for part, outcome in written.outcomes.items():
+        table.add_row(
+            part,
+            percent(outcome.share), f"{percent(outcome.share_from)} to {percent(outcome.share_to)}",
+            percent(outcome.score),
+            percent(outcome.kept), f"{percent(outcome.kept_from)} to {percent(outcome.kept_to)}",
+            percent(outcome.student), percent(outcome.teacher),
+        )  # fmt: skip
+    stdout.print(table)
+    sentences = ", ".join(f"{outcome.sentences:,} of {part}" for part, outcome in written.outcomes.items())
+    stdout.print(
+        f"sentences: {sentences}; 95 % intervals by a bootstrap over them; the threshold is chosen on dev"
+    )
+    times = written.milliseconds
+    stdout.print(
+        f"mean time of a sentence of dev, alone on one thread: student {times['student']:.3g} ms, teacher "
+        f"{times['teacher']:.3g} ms, cascade {times['cascade']:.3g} ms ({times['teacher'] / times['cascade']:.2g} "
+        "times the speed of the teacher)"
+    )
+
+
+MEASURES = {
+    "word": "confidence is the least marginal of its labels",
+    "labelling": "confidence is the probability of all its labels together",
+    "span": "confidence is the least probability of its spans",
+}
 
 
 def _differing(agreement: Agreement, name: str) -> str:

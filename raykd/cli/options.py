@@ -33,6 +33,14 @@ ExportDir = Annotated[
 ]
 Int8 = Annotated[bool, typer.Option("--int8", help="Use the model with 8-bit weights.")]
 Threads = Annotated[int, typer.Option(min=1, help="Number of processor threads.")]
+Away = Annotated[
+    Literal["student", "error"],
+    typer.Option(
+        "--away",
+        help="For a cascade whose teacher is away or fails: give the student's answer, marked (student), or stop with "
+        "an error (error).",
+    ),
+]
 Split = Annotated[
     Literal["signs", "whitespace"] | None,
     typer.Option(

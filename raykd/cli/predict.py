@@ -19,7 +19,7 @@ from typing import Annotated, Literal, TextIO
 import typer
 
 from raykd.cli.console import stderr
-from raykd.cli.options import ExportDir, Int8, Overwrite, Split, Threads, refuse_existing
+from raykd.cli.options import Away, ExportDir, Int8, Overwrite, Split, Threads, refuse_existing
 from raykd.deploy.label_files import STANDARD_INPUT, Request, read_file_lines, recognise_form
 from raykd.deploy.label_texts import json_line, marked_line
 from raykd.errors import CorpusError, StoreError
@@ -77,6 +77,7 @@ def predict(
     batch: Annotated[int, typer.Option(min=1, help="Texts or sentences in one batch.")] = 32,
     threads: Threads = 1,
     split: Split = None,
+    away: Away = "student",
 ) -> None:  # fmt: skip
     """Label FILE with the exported model in DIR: CoNLL gets labels (CoNLL-U: heads), other formats get JSON Lines."""
     check_export(folder, f"raykd predict {{}} {shlex.quote(file)}")
@@ -84,7 +85,7 @@ def predict(
     if out is not None and out.exists() and Path(file).exists() and out.samefile(file):
         raise StoreError(str(out), "is the file to label", "give another name with --out")
     try:
-        labeller = load(folder, file=model_file(int8=int8), threads=threads, pos=pos, split=split)
+        labeller = load(folder, file=model_file(int8=int8), threads=threads, pos=pos, split=split, away=away)
     except LabellerError as error:
         raise StoreError(str(folder), str(error), "see docs/EXPORT.md") from None
     form, settings = recognise_form(file, labeller, format_)

@@ -31,6 +31,7 @@ from raykd.corpora.encoded_text import EncodedText, TokenBatch
 from raykd.corpora.report import CorpusReport
 from raykd.corpora.sentence import SEPARATOR
 from raykd.corpora.vocabulary import words_in
+from raykd.deploy.calibration import Calibration, calibrate
 from raykd.deploy.onnx_files import Session, onnx_files
 from raykd.deploy.splitting import Splitting, measure_splitting
 from raykd.errors import ExportError
@@ -45,7 +46,7 @@ from raykd.storage.layout import LABELS, MODEL, RESULT, VOCABULARY, WEIGHTS
 from raykd.storage.store import Storage
 from raykd.structures import Chain, kbest
 from raykd.tasks import find_task
-from raykd.training.data import cached_corpus, sentence_languages
+from raykd.training.data import cached_corpus, encoded_part, sentence_languages
 from raykd.training.evaluate import Decode, evaluation_batches, predict
 from raykd.training.label_sets import legal_as_json
 from raykd.training.load import Tagger, load_tagger
@@ -116,6 +117,7 @@ class Export:
         agreement: Agreement of the files with the model; None if the sentences of the run are not at hand.
         splitting: Splitting of texts into words.
         trees: Tree settings of a parser; None for other models.
+        calibration: Temperature of the probabilities; None if dev is not at hand, and for a parser.
     """
 
     run: Run
@@ -126,6 +128,7 @@ class Export:
     agreement: Agreement | None
     splitting: Splitting
     trees: Trees | None = None
+    calibration: Calibration | None = None
 
     @property
     def languages(self) -> list[str]:
@@ -173,8 +176,10 @@ def export_run(
     sessions = {ONNX: Session(files.float32), ONNX_INT8: Session(files.int8)}
     table = None if corpus is None else _comparison_sentences(corpus)
     score_label = find_task(run.task).score_label
+    with part_of_work(0.4, 0.5, "calibrating its probabilities on dev"):
+        calibration = None if store is None or corpus is None else _calibration(tagger, store, run)
     try:
-        with part_of_work(0.4, 1.0, "comparing the files with the model"):
+        with part_of_work(0.5, 1.0, "comparing the files with the model"):
             agreement = (
                 None
                 if corpus is None or table is None
@@ -195,7 +200,7 @@ def export_run(
     sizes = {name: len(content) for name, content in contents.items()}
     report = None if corpus is None else corpus.report
     trees = _tree_settings(tagger.tag_set, report) if isinstance(tagger.tag_set, TreeLabels) else None
-    exported = Export(run, result, report, target.address, sizes, agreement, splitting, trees)
+    exported = Export(run, result, report, target.address, sizes, agreement, splitting, trees, calibration)
     if model_card is not None:
         target.write(README, model_card(exported).encode())
     words = [] if table is None else sorted(set(words_in(table[1])) - {labeller.UTTERANCE})
@@ -206,6 +211,7 @@ def export_run(
         "split": splitting.split,
         "splitting": splitting.to_plain(),
     }
+    about |= {} if calibration is None else {"calibration": asdict(calibration)}
     about |= {} if exported.trees is None else {"trees": asdict(exported.trees)}
     about |= _run_and_files(run, result, tagger, sessions[ONNX], contents, agreement)
     target.write_json(EXPORT_JSON, about)
@@ -240,6 +246,12 @@ def _comparison_sentences(corpus: Corpus) -> tuple[str, pa.Table] | None:
             rows = np.unique(np.linspace(0, count - 1, min(count, SENTENCES)).astype(np.int64))
             return name, corpus.parts[name].take(rows)
     return None
+
+
+def _calibration(tagger: Tagger, store: Storage, run: Run) -> Calibration | None:
+    """Calibrate a model whose labels are probable as they are; those of a parser stand for heads."""
+    dev = encoded_part(store.uri, run, "dev")
+    return calibrate(tagger, dev) if len(dev) and not tagger.task.form.has_student_labels else None
 
 
 def _training_text(corpus: Corpus) -> pa.Table:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from raykd.corpora.labelled_files import LabelledText
+from raykd.deploy.model_reliability import MOST_SENTENCES, Calibrated, Predictions
 from raykd.errors import CorpusError, StoreError
 from raykd.figures.results import Score
 from raykd.metrics import score_metrics
@@ -45,6 +48,7 @@ class Evaluation:
         confusions: Confusions; their examples count the sentences of the text.
         unknown_labels: Label of the text that the model cannot predict → its occurrences.
         pos_origin: Source of the parts of speech that a parser read, in words; empty if it read none.
+        reliability: Reliability of the probabilities of labels and of spans, on some sentences; empty for a parser.
     """
 
     address: str
@@ -55,6 +59,7 @@ class Evaluation:
     confusions: tuple[Confusion, ...]
     unknown_labels: Mapping[str, int]
     pos_origin: str = ""
+    reliability: Mapping[str, Calibrated] = field(default_factory=dict)
 
 
 class LoadedExport:
@@ -244,7 +249,21 @@ def evaluate(
         tuple(form.confusions(gold, predicted, scored, examples=examples)),
         _unknown_labels(overall, exported.known_labels),
         pos_origin if exported.reads_pos else "",
+        {} if form.has_student_labels else _reliability(exported, text, rows, batch=batch),
     )
+
+
+def _reliability(
+    exported: LoadedExport, text: LabelledText, rows: Mapping[str, Sequence[int]], *, batch: int
+) -> Mapping[str, Calibrated]:
+    form, predictions = exported.task.form, Predictions()
+    for language, rows_of_language in rows.items():
+        count = min(MOST_SENTENCES // len(rows), len(rows_of_language))
+        some = [rows_of_language[int(row)] for row in np.linspace(0, len(rows_of_language) - 1, count)]
+        sentences = [text.sentences[row][form.words_in_front :] for row in some]
+        gold: list[Any] = [form.gold(text.sentence(row)) for row in some]
+        predictions.add(exported.model(language), sentences, gold, batch=batch)
+    return predictions.reliability()
 
 
 def _rows_by_language(text: LabelledText) -> dict[str, list[int]]:

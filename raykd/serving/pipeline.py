@@ -29,6 +29,7 @@ class Pipeline:
         threads: int = 1,
         batch_size: int = 32,
         split: str | None = None,
+        away: Literal["student", "error"] = "student",
     ):
         if task not in TASKS:
             raise ValueError(f"unknown task {task!r} ({', '.join(TASKS)})")
@@ -38,7 +39,7 @@ class Pipeline:
         if aggregation_strategy not in ("none", "simple"):
             raise ValueError(f"unknown aggregation_strategy {aggregation_strategy!r} (none, simple)")
         self.task, self.batch_size, self.grouped = task, batch_size, aggregation_strategy == "simple"
-        self.labeller = load(model, file=model_file(int8=int8), threads=threads, split=split)
+        self.labeller = load(model, file=model_file(int8=int8), threads=threads, split=split, away=away)
         if self.labeller.trees is not None:
             problem = f"{model}: the model is a parser, and Transformers has no pipeline for trees"
             raise LabellerError(f"{problem}; use raykd.load({str(model)!r}).parse")
@@ -63,7 +64,10 @@ class Pipeline:
             (_text(text, pairs=self.labeller.pairs) for text in texts), batch=self.batch_size
         )
         if self.labeller.unit == "sentence":
-            return [{"label": result.label, "score": result.probability} for result in labelled]
+            return [
+                {"label": result.label, "score": result.probability, **_given_by(result)}
+                for result in labelled
+            ]
         described = [self._grouped(result) if self.grouped else _word_entities(result) for result in labelled]
         return described[0] if isinstance(inputs, str) else described
 
@@ -77,7 +81,7 @@ class Pipeline:
         return [
             {
                 "entity_group": span.label, "score": span.probability, "word": span.text, "start": span.start,
-                "end": span.end,
+                "end": span.end, **_given_by(labelled),
             }
             for span in spans
         ]  # fmt: skip
@@ -94,11 +98,16 @@ def _text(text: Any, *, pairs: bool) -> Any:
     return join_pair(text["text"], text["text_pair"]) if "text_pair" in text else text["text"]
 
 
+def _given_by(labelled: Labelled) -> dict[str, str]:
+    """Return the model of a cascade that answered; nothing for other models, as Transformers has no such entry."""
+    return {} if labelled.given_by is None else {"given_by": labelled.given_by}
+
+
 def _word_entities(labelled: Labelled) -> list[dict[str, Any]]:
     return [
         {
             "entity": word.label, "score": word.probability, "index": number, "word": word.text,
-            "start": word.start, "end": word.end,
+            "start": word.start, "end": word.end, **_given_by(labelled),
         }
         for number, word in enumerate(labelled.words, start=1)
         if word.label != "O"

@@ -6,13 +6,16 @@ of a word get its label. Span tasks add to `doc.ents`; entities of earlier compo
 sentences are set (by an earlier `sentencizer`, `senter` or parser), the model reads sentence by sentence. Trees become
 `token.head` and `token.dep_`. A parser whose labels name parts of speech reads `token.pos_` (or `token.tag_`, if it was
 trained on the treebank's parts of speech), or gets them from another exported model: `"pos": "tagger"`.
+
+Of a cascade, `doc._.raykd_given_by` names the model that answered for each sentence; `"away": "error"` stops where its
+teacher is away.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from spacy.language import Language
@@ -30,17 +33,28 @@ from raykd.serving.labeller import (
     words_in,
 )
 
+BATCH = 32
+"""Sentences that are read together."""
+GIVEN_BY = "raykd_given_by"
+
 
 @Language.factory(
     "raykd",
-    default_config={"int8": False, "threads": 1, "pos": None, "split": None},
+    default_config={"int8": False, "threads": 1, "pos": None, "split": None, "away": "student"},
     assigns=["doc.ents", "token.tag", "token.pos", "doc.cats", "token.head", "token.dep"],
 )
 def make(
-    nlp: Language, name: str, model: str, int8: bool, threads: int, pos: str | None, split: str | None
+    nlp: Language,
+    name: str,
+    model: str,
+    int8: bool,
+    threads: int,
+    pos: str | None,
+    split: str | None,
+    away: Literal["student", "error"],
 ) -> Component:
     """Return the component of the exported model in the folder `model`; the pipeline's configuration keeps paths."""
-    return Component(model, int8=int8, threads=threads, pos=pos, split=split)
+    return Component(model, int8=int8, threads=threads, pos=pos, split=split, away=away)
 
 
 class Component:
@@ -54,9 +68,14 @@ class Component:
         threads: int = 1,
         pos: str | None = None,
         split: str | None = None,
+        away: Literal["student", "error"] = "student",
     ):
-        self._options = {"int8": int8, "threads": threads, "pos": pos, "split": split}
-        self.labeller = load(model, file=model_file(int8=int8), threads=threads, pos=pos, split=split)
+        self._options = {"int8": int8, "threads": threads, "pos": pos, "split": split, "away": away}
+        self.labeller = load(
+            model, file=model_file(int8=int8), threads=threads, pos=pos, split=split, away=away
+        )
+        if not Doc.has_extension(GIVEN_BY):
+            Doc.set_extension(GIVEN_BY, default=None)
         if self.labeller.pairs:
             problem = f"{model}: the model labels pairs of texts, and a document of spaCy is one"
             raise LabellerError(f"{problem}; use raykd.load({model!r})")
@@ -91,11 +110,13 @@ class Component:
             self._set_trees(docs, [tokens for part in parts if (tokens := _visible(part))])
             return
         sentences = [words for part in parts if (words := self._words_of(part))]
-        labels = self.labeller.label([text for text, _ in words] for words in sentences)
+        answers = self.labeller.answers([[text for text, _ in words] for words in sentences], BATCH)
         spans: dict[Doc, list[Span]] = {doc: [] for doc in docs}
-        for words, word_labels in zip(sentences, labels, strict=True):
+        for words, answer in zip(sentences, answers, strict=True):
+            doc, word_labels = words[0][1].doc, answer.best[int(self.labeller.utterances) :]
+            if answer.given_by is not None:
+                doc._.set(GIVEN_BY, (*(doc._.get(GIVEN_BY) or ()), answer.given_by))
             if self.labeller.has_spans:
-                doc = words[0][1].doc
                 spans[doc] += [
                     Span(doc, words[first][1].start, words[last][1].end, label)
                     for first, last, label in decode_spans(word_labels)

@@ -18,6 +18,7 @@ from raykd.corpora.vocabulary import CharacterVocabulary, WordPieceVocabulary, W
 from raykd.metrics.bioes import read_spans
 from raykd.serving import labeller
 from raykd.serving.labeller import (
+    Chain,
     Lattice,
     UnsupportedError,
     decode_spans,
@@ -26,6 +27,7 @@ from raykd.serving.labeller import (
     with_package,
     words_in,
 )
+from raykd.serving.labeller.lattice import divided, legal_chain, sum_of_chains
 from raykd.serving.labeller.pieces import speller
 
 LETTERS = "abéßÅΣς中の กo'’-.,!_ \t\u200b\u0301\u00ad²"
@@ -156,6 +158,38 @@ def test_probabilities_are_those_of_all_labellings(seed, words, chained):
         part = draw.integers(0, 3, size=last - first + 1)
         expected = sum(w for path, w in paths.items() if path[first : last + 1] == tuple(part)) / whole
         assert lattice.probability(first, part) == pytest.approx(expected, abs=1e-12)
+
+
+@settings(deadline=None)
+@given(seed=st.integers(0, 10**6), words=st.integers(1, 4), temperature=st.floats(0.2, 5))
+def test_a_temperature_divides_every_score_and_leaves_the_illegal_labellings_impossible(
+    seed, words, temperature
+):
+    draw = np.random.default_rng(seed)
+    scores_TY = draw.normal(size=(words, 3)) * 3
+    legal = {"after": [0, 1, 0], "next": [[0, 1, 2], [1, 2]], "first": [0, 1], "last": [0, 2]}
+    chain = sum_of_chains(
+        Chain(*(draw.normal(size=shape) for shape in ((3, 3), 3, 3))), legal_chain(legal, 3)
+    )
+    assert chain is not None
+    lattice = Lattice(scores_TY / temperature, divided(chain, temperature))
+
+    def weight(path):
+        total = sum(scores_TY[t, y] for t, y in enumerate(path))
+        total += chain.start_Y[path[0]] + chain.end_Y[path[-1]]
+        total += sum(chain.transitions_YY[a, b] for a, b in itertools.pairwise(path))
+        return np.exp(total / temperature)
+
+    weights = {path: weight(path) for path in itertools.product(range(3), repeat=words)}
+    total = sum(weights.values())
+    marginals_TY = lattice.marginals()
+    for t, y in itertools.product(range(words), range(3)):
+        expected = sum(w for path, w in weights.items() if path[t] == y) / total
+        assert marginals_TY[t, y] == pytest.approx(expected, abs=1e-9)
+    assert marginals_TY[0, 2] == 0
+    assert marginals_TY[-1, 1] == 0
+    best = max(weights, key=weights.__getitem__)
+    assert lattice.probability(0, np.array(best)) == pytest.approx(weights[best] / total, rel=1e-6)
 
 
 LABELS = ["O", *(f"{letter}-{name}" for letter in "BIES" for name in ("PER", "LOC"))]

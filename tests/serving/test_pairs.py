@@ -94,7 +94,8 @@ def test_the_longer_text_loses_its_end_as_in_pytorch(exports):
     ids = {word: tagger.vocabulary.pieces.pieces([word]).values.tolist() for word in (*WORDS, SEPARATOR)}
     for first, second in ((1, 9), (9, 1), (4, 4), (5, 4), (4, 5), (3, 8), (20, 20)):
         words = [*("abc" for _ in range(first)), SEPARATOR, *("jij" for _ in range(second))]
-        (probabilities_1Y,) = label.probabilities([words])
+        (answer,) = label.answers([words], 1)
+        probabilities_1Y = answer.lattice(temperature=1.0).marginals()
         batch = tagger.vocabulary.encode([words]).gather([0])
         theirs = tagger.model.eval()(batch).distribution.emissions_BTY[0].softmax(-1)
         assert probabilities_1Y[0].tolist() == pytest.approx(theirs[0].tolist(), abs=1e-4)

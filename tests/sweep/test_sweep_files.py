@@ -39,9 +39,13 @@ BUILTIN = ("corpus.train=24", "corpus.dev=8", "corpus.test=8", "corpus.unlabelle
 REAL = ("corpus.cap=24", "corpus.dev_cap=8", "corpus.test_cap=8")
 PRETRAINING = ("schedule.epochs=1", "student.embedding_dim=6", "corpus.cap=44")
 ENCODERS = ("schedule.epochs=1", "corpus.cap=44")
-OF_ENCODERS = ("ner", "pretraining_distillation", "semantic_parsing_encoders", "sick_encoders", "xsid")
+CUT = ("cut_uner", "cut_wikiann")
+"""Students that are cut from their teacher, which is an encoder."""
+OF_ENCODERS = (*CUT, "ner", "pretraining_distillation", "semantic_parsing_encoders", "sick_encoders", "xsid")
 PARSING = ("schedule.epochs=1", "student.embedding_dim=8", *REAL)
 FOLDERS = {
+    "cut_uner": "uner",
+    "cut_wikiann": "wikiann",
     "aspect": "aspect",
     "atis": "atis",
     "ner": "wikiann",
@@ -143,7 +147,7 @@ def test_the_small_form_runs(name, store, encoder):
         sizes = PARSING
     if Path(name).stem in OF_ENCODERS:
         sizes = (*ENCODERS, f"teachers.path={encoder}")
-        sizes += () if Path(name).stem == "pretraining_distillation" else (f"student.path={encoder}",)
+        sizes += () if Path(name).stem in ("pretraining_distillation", *CUT) else (f"student.path={encoder}",)
     root = () if folder is None else (f"corpus.root={corpora_root(folder)}",)
     tree = load(SWEEPS[name], (*sizes, *root), variants=["small"]).tree
     recipes: list[Recipe] = [plain_sweep(plain) for plain in assignments(tree)]

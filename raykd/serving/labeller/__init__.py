@@ -15,12 +15,14 @@ session.py        batches and windows → labels and scores, by ONNX Runtime
 lattice.py        scores → probabilities, and the best labelling
 spans.py          labels → spans, intent and slots
 trees.py          labels → heads and relations
+cascade.py        a model that is not sure → its teacher
 folder.py         the files of an export
 model.py          all of it together
 """
 
 from __future__ import annotations
 
+from .cascade import AWAY, CONFIDENCES, STUDENT, TEACHER, Answer, Cascade, confidence
 from .folder import CARD, FLOAT32, INT8, LABELS, VOCABULARY, WEIGHTS, LabellerError, model_file
 from .lattice import Chain, Lattice, best_path
 from .model import READ_AHEAD, Labeller, load
@@ -32,7 +34,9 @@ from .trees import UPOS, Arc, TreeLabels, best_tree, is_tree
 from .words import SEPARATOR, UTTERANCE, Text, check_pair, join_pair, refuse_no_texts
 
 __all__ = [
+    "AWAY",
     "CARD",
+    "CONFIDENCES",
     "FLOAT32",
     "INT8",
     "INTENT",
@@ -42,12 +46,16 @@ __all__ = [
     "SEPARATOR",
     "SIGNS",
     "SPLITS",
+    "STUDENT",
+    "TEACHER",
     "UPOS",
     "UTTERANCE",
     "VOCABULARY",
     "WEIGHTS",
     "WHITESPACE",
+    "Answer",
     "Arc",
+    "Cascade",
     "Chain",
     "Labelled",
     "Labeller",
@@ -61,6 +69,7 @@ __all__ = [
     "best_path",
     "best_tree",
     "check_pair",
+    "confidence",
     "decode_spans",
     "is_tree",
     "join_pair",

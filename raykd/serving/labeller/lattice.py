@@ -44,12 +44,17 @@ def sum_of_chains(first: Chain | None, second: Chain | None) -> Chain | None:
     return Chain(*(a + b for a, b in zip(first, second, strict=True)))
 
 
+def divided(chain: Chain | None, temperature: float) -> Chain | None:
+    """Return a chain with its scores divided by a temperature; None has no scores."""
+    return chain and Chain(*(part / temperature for part in chain))
+
+
 class Lattice:
     """Distribution over the labellings of one sentence, in float64.
 
     Args:
         scores_TY: Scores of the labels.
-        chain: Scores of neighbouring labels; None: labels are independent.
+        chain: Scores of neighbouring labels, −∞ for illegal pairs; None: labels are independent.
     """
 
     def __init__(self, scores_TY: np.ndarray, chain: Chain | None):

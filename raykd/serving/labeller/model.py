@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 
+from .cascade import Answer, Ask, Cascade
 from .folder import CARD, FLOAT32, INT8, LABELS, VOCABULARY, LabellerError, read_chain, read_json
-from .lattice import Lattice, legal_chain, sum_of_chains
+from .lattice import legal_chain, sum_of_chains
 from .pieces import speller, splitter, with_package, with_special_words
-from .session import LabelsAndScores, Reader, Session
+from .session import Reader, Session
 from .signs import SIGNS, SPLITS, WHITESPACE, Places
 from .spans import INTENT, Labelled, describe_sentence, describe_words
 from .trees import Arc, TreeLabels, describe_tree
@@ -29,6 +31,7 @@ def load(
     threads: int = 1,
     pos: str | Path | None = None,
     split: str | None = None,
+    away: Literal["student", "error"] = "student",
 ) -> Labeller:
     """Load a model from a folder written by `raykd export`.
 
@@ -40,13 +43,15 @@ def load(
         pos: For a parser, the folder of a model of task `pos`, which gives parts of speech to input without them.
         split: Way to split texts into words: `signs`, at white space and at signs, or `whitespace`, at white space
             alone; None: as the export says.
+        away: For a cascade whose teacher is away or fails: give the answer of the `student`, marked, or raise an
+            `error`.
 
     Raises:
         LabellerError: A file is missing or differs from the exported one; a package is missing; `pos` is not such a
             model, or is of no use; or `split` is unknown, or differs from the training of a model with one label per
             text.
     """
-    model = Labeller(Path(folder), file=file, threads=threads, split=split)
+    model = Labeller(Path(folder), file=file, threads=threads, split=split, away=away)
     if pos is not None:
         model.set_tagger(Labeller(Path(pos), file=file, threads=threads))
     return model
@@ -55,9 +60,17 @@ def load(
 class Labeller:
     """An exported model, opened by `load`. Call it with a text or an iterable of texts; see `label` for words."""
 
-    def __init__(self, folder: Path, *, file: str = FLOAT32, threads: int = 1, split: str | None = None):
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        file: str = FLOAT32,
+        threads: int = 1,
+        split: str | None = None,
+        away: str = "student",
+    ):
         self.folder, self.file, self.card = folder, file, read_json(folder, CARD)
-        self._threads = threads
+        self._threads, self._away = threads, away
         if "decoder" not in self.card:
             raise LabellerError(f"{folder / CARD}: an earlier version wrote it; export the model again")
         if file not in (FLOAT32, INT8):
@@ -79,8 +92,11 @@ class Labeller:
         session = Session(folder, file, self.card["files"].get(file, {}).get("bytes"), threads)
         vocabulary, special = read_json(folder, VOCABULARY), self.card["special"]
         make = splitter if self.card["tokenizer"] == "own" else with_package
-        self._chain = read_chain(folder) if self.card["decoder"] == "crf" else None
+        chain = read_chain(folder) if self.card["decoder"] == "crf" else None
         legal = legal_chain(labels["legal"], len(self.labels)) if "legal" in labels else None
+        self._decoding = sum_of_chains(chain, legal)
+        self.temperature: float = (self.card.get("calibration") or {}).get("temperature", 1.0)
+        """Divides the scores before probabilities are computed, so that these are right as often as they say."""
         self._reader = Reader(
             session,
             special,
@@ -89,12 +105,39 @@ class Labeller:
             speller(vocabulary["characters"]) if "characters" in session.inputs else None,
             one_label=self.unit == "sentence",
             utterances=self.utterances,
-            decoding=sum_of_chains(self._chain, legal),
+            decoding=self._decoding,
         )
+        self.cascade: Cascade | None = None
+        """The rule for sentences of which the model is not sure; None without a teacher."""
+        if "cascade" in self.card:
+            self.set_teacher(self._open_teacher())
+
+    def _open_teacher(self) -> Ask | None:
+        """Return the teacher of a cascade; None if it is away and may be."""
+        place = self.card["cascade"]["teacher"]
+        try:
+            teacher = Labeller(self.folder / place, file=self.file, threads=self._threads, away=self._away)
+        except LabellerError:
+            if self._away == "error" or (self.folder / place).is_dir():
+                raise
+            return None
+        if set(teacher.labels) != set(self.labels):
+            raise LabellerError(
+                f"{teacher.folder}: the teacher has other labels than the student; export both again"
+            )
+        return teacher.answers
+
+    def set_teacher(self, teacher: Ask | None) -> None:
+        """Let `teacher` answer for sentences of which the model is not sure.
+
+        Args:
+            teacher: Function of sentences (lists of words) and of the number to be read together; None: it is away.
+        """
+        self.cascade = Cascade.from_card(self.card["cascade"], teacher, may_be_away=self._away == "student")
 
     def __reduce__(self) -> tuple[Callable[..., Labeller], tuple[Any, ...]]:
         # A session of ONNX Runtime cannot be pickled, so another process opens the files again.
-        return _reopen, (self.folder, self.file, self._threads, self.split, self.tagger)
+        return _reopen, (self.folder, self.file, self._threads, self.split, self._away, self.tagger)
 
     @property
     def needs_pos(self) -> bool:
@@ -236,6 +279,8 @@ class Labeller:
     def probabilities(self, sentences: Iterable[Iterable[str]], *, batch: int = 32) -> list[np.ndarray]:
         """Return the probabilities of all labels, in the order of `labels`, for each sentence.
 
+        They are those of the model restricted to legal labellings, calibrated on dev when the model was exported.
+
         Args:
             sentences: Sentences, lists of words.
             batch: Sentences that are read together.
@@ -247,14 +292,26 @@ class Labeller:
             TypeError: As `label`.
             ValueError: As `label`.
         """
-        scored = self._reader.read(checked_sentences(sentences, pairs=self.pairs), batch)
-        marginals = [Lattice(scores_TY, self._chain).marginals() for _, scores_TY in scored]
-        return [marginals_TY[1:] for marginals_TY in marginals] if self.utterances else marginals
+        answers = self.answers(checked_sentences(sentences, pairs=self.pairs), batch)
+        front = int(self.utterances)
+        return [answer.marginals(self.labels)[front:] for answer in answers]
+
+    def answers(self, sentences: Sequence[Sequence[str]], batch: int) -> list[Answer]:
+        """Return the labels of sentences with their scores; of a cascade, those of the model that answered.
+
+        Args:
+            sentences: Sentences, lists of words.
+            batch: Sentences that are read together.
+        """
+        answers = [
+            Answer(self.labels, best_T, scores_TY, self._decoding, self.temperature)
+            for best_T, scores_TY in self._reader.read(sentences, batch)
+        ]
+        return answers if self.cascade is None else self.cascade.complete(answers, sentences, batch)
 
     def _best_labels(self, sentences: Iterable[Iterable[str]], batch: int) -> list[list[str]]:
         """Return the best labels of sentences; for an utterance the intent's first."""
-        scored = self._reader.read(checked_sentences(sentences, pairs=self.pairs), batch)
-        return [[self.labels[y] for y in best_T] for best_T, _ in scored]
+        return [answer.best for answer in self.answers(checked_sentences(sentences, pairs=self.pairs), batch)]
 
     def _describe(self, texts: Iterable[Text], batch: int) -> Iterator[Labelled]:
         """Yield the results of texts, which are read in blocks of `READ_AHEAD` batches."""
@@ -267,20 +324,19 @@ class Labeller:
             pos: PosOf = [pos for _, _, pos in filled]
             if self.trees is not None:
                 pos = self._complete_pos(sentences, pos, batch)
-            results = zip(pos, self._reader.read(sentences, batch), strict=True)
+            results = zip(pos, self.answers(sentences, batch), strict=True)
             for text, places, _ in block:
                 yield self._describe_one(text, places, *next(results)) if places else Labelled(text)
 
-    def _describe_one(
-        self, text: str, places: Places, pos: Sequence[str] | None, scored: LabelsAndScores
-    ) -> Labelled:
-        best_T, scores_TY = scored
+    def _describe_one(self, text: str, places: Places, pos: Sequence[str] | None, answer: Answer) -> Labelled:
         if self.trees is not None:
-            return describe_tree(text, places, self.trees.arcs(scores_TY, pos))
-        lattice = Lattice(scores_TY, self._chain)
+            return describe_tree(text, places, self.trees.arcs(answer.scores_TY, pos))
+        best_T, lattice = answer.best_T, answer.lattice()
         if self.unit == "sentence":
-            return describe_sentence(text, self.labels, best_T, lattice)
-        return describe_words(text, places, self.labels, best_T, lattice, spans=self.has_spans)
+            described = describe_sentence(text, answer.labels, best_T, lattice)
+        else:
+            described = describe_words(text, places, answer.labels, best_T, lattice, spans=self.has_spans)
+        return replace(described, given_by=answer.given_by)
 
     def _complete_pos(self, sentences: Sentences, stated: PosOf, batch: int) -> PosOf:
         """Return the parts of speech for a parser: the given ones, or else the tagger's."""
@@ -311,7 +367,9 @@ def _split(folder: Path, card: Mapping[str, Any], split: str | None) -> str:
     return split or trained or card.get("split", SIGNS)
 
 
-def _reopen(folder: Path, file: str, threads: int, split: str, tagger: Labeller | None) -> Labeller:
-    model = Labeller(folder, file=file, threads=threads, split=split)
+def _reopen(
+    folder: Path, file: str, threads: int, split: str, away: str, tagger: Labeller | None
+) -> Labeller:
+    model = Labeller(folder, file=file, threads=threads, split=split, away=away)
     model.tagger = tagger
     return model

@@ -46,6 +46,8 @@ class Labelled:
         label: Label of the text if the task labels whole texts; for an utterance its intent.
         probability: Probability of `label`.
         heads: Head of each word if the model parses: 0 the root, h the h-th word.
+        given_by: Of a cascade, the model that answered: `student`, `teacher`, or `away`, the student because the
+            teacher is away.
     """
 
     text: str
@@ -54,6 +56,7 @@ class Labelled:
     label: str | None = None
     probability: float | None = None
     heads: tuple[int, ...] | None = None
+    given_by: str | None = None
 
 
 def decode_spans(labels: Sequence[str]) -> list[tuple[int, int, str]]:
