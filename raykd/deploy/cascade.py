@@ -51,7 +51,7 @@ RESAMPLES = 200
 
 @dataclass(frozen=True)
 class Wish:
-    """What a cascade must reach on dev: a share of the teacher's score, or a share of sentences passed on."""
+    """Aim of a cascade on dev: a share of the teacher's score, or a share of sentences passed on."""
 
     kept: float | None = None
     share: float | None = None
@@ -222,11 +222,9 @@ def threshold_of(confidence_N: np.ndarray, share: float) -> float:
     count = round(share * len(ordered))
     if count == len(ordered):
         return float(np.nextafter(max(1.0, ordered[-1]), 2.0))
-    return float(
-        ordered[count]
-        if count == 0 or ordered[count - 1] == ordered[count]
-        else ordered[count - 1 : count + 1].mean()
-    )
+    if count == 0 or ordered[count - 1] == ordered[count]:
+        return float(ordered[count])
+    return float(ordered[count - 1 : count + 1].mean())
 
 
 def mean_milliseconds(models: Mapping[str, Labeller], sentences: Sequence[Sequence[str]]) -> dict[str, float]:

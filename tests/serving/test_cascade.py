@@ -48,6 +48,13 @@ def test_confidences_are_those_of_all_legal_labellings(seed, words, temperature)
     assert confidence(labelled, "span") == pytest.approx(min((mass(span) for span in spans), default=1.0))
 
 
+def test_an_intent_is_no_span():
+    labels = ("intent:book-flight", "O", "S-city")
+    chain = Chain(np.zeros((3, 3)), np.zeros(3), np.zeros(3))
+    labelled = Answer(labels, np.array([0, 1, 2]), np.array([[0.0, 0, 0], [0, 9, 0], [0, 0, 3]]), chain, 1.0)
+    assert confidence(labelled, "span") == pytest.approx(np.exp(3) / (2 + np.exp(3)))
+
+
 SURE, UNSURE = [[9.0, 0, 0, 0]], [[0.1, 0, 0, 0]]
 OF_TEACHER = answer([[0, 0, 0, 9.0]], [3])
 

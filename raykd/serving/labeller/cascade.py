@@ -17,8 +17,9 @@ from .lattice import Chain, Lattice, divided
 from .spans import decode_spans
 
 STUDENT, TEACHER, AWAY = "student", "teacher", "away"
-"""Who gave an answer; `AWAY`: the student, because the teacher that should have been asked is away."""
+"""Givers of an answer; `AWAY`: the student, because the teacher that should have been asked is away."""
 CONFIDENCES = ("word", "labelling", "span")
+SPAN_PREFIXES = ("B-", "I-", "E-", "S-")
 log = logging.getLogger("raykd")
 
 
@@ -73,7 +74,7 @@ def confidence(answer: Answer, kind: str) -> float:
         return lattice.probability(0, best_T)
     if kind == "word":
         return float(lattice.marginals()[np.arange(len(best_T)), best_T].min())
-    spans = decode_spans([label if "-" in label else "O" for label in answer.best])
+    spans = decode_spans([label if label[:2] in SPAN_PREFIXES else "O" for label in answer.best])
     return min(
         (lattice.probability(first, best_T[first : last + 1]) for first, last, _ in spans), default=1.0
     )
