@@ -21,6 +21,7 @@ def load(
     device: str = "cpu",
     split: str | None = None,
     away: Literal["student", "error"] = "student",
+    run_code: bool = False,
 ) -> Tagger | Labeller:
     """Load a trained model to label text: the folder of a finished run, or one that `raykd export` wrote.
 
@@ -41,6 +42,8 @@ def load(
             white space alone). Default: the setting stored in the export. The model of a run takes words, not texts.
         away: for a cascade whose teacher is away or fails: give the answer of the `student`, marked, or raise an
             `error`.
+        run_code: for a cascade whose teacher is an annotator: open it, which runs a Python file of the folder, or loads
+            the pipeline that the folder names. Set it only if you trust the folder. False: that teacher is away.
 
     Raises:
         LabellerError: a file of an exported model is missing or damaged, or `split` does not fit the model.
@@ -51,7 +54,7 @@ def load(
     if Path(folder, "export.json").is_file():
         from raykd.serving.labeller import load as load_labeller
 
-        return load_labeller(folder, split=split, away=away)
+        return load_labeller(folder, split=split, away=away, run_code=run_code)
     if split is not None:
         raise ValueError(
             f"{folder}: split is for exported models, and the model of a run takes words; leave it out"
@@ -73,7 +76,8 @@ def pipeline(task: str, model: str | Path, **options: Any) -> Pipeline:
         task: "token-classification" (or "ner"), or "text-classification" for a model with one label for a text.
         model: a folder that `raykd export` wrote.
         options: `aggregation_strategy` "none" (the default: an entry for each word) or "simple" (one for each span),
-            `int8=True` for the file of 8 bits, `threads`, `batch_size`, `split` and `away` as of `load`.
+            `int8=True` for the file of 8 bits, `threads`, `batch_size`, `split`, `away` and `run_code` as
+            of `load`.
 
     Raises:
         LabellerError: a file of the model is missing or damaged, the model is for the other task, or it is a parser.

@@ -393,7 +393,7 @@ def _print(exported: Export) -> None:
 
 def print_cascade(written: CascadeExport) -> None:
     """Print the parts of a cascade, its rule, its scores and its times."""
-    for exported in (written.student, written.teacher):
+    for exported in (written.student, *([written.teacher] if written.teacher else ())):
         _print(exported)
     rule, label = written.rule, find_task(written.student.run.task).score_label
     stdout.print(
@@ -418,6 +418,12 @@ def print_cascade(written: CascadeExport) -> None:
         f"sentences: {sentences}; 95 % intervals by a bootstrap over them; the threshold is chosen on dev"
     )
     times = written.milliseconds
+    if "cascade" not in times:
+        stdout.print(
+            f"mean time of a sentence of dev, alone on one thread: student {times['student']:.3g} ms; that of the "
+            "teacher is not measured"
+        )
+        return
     stdout.print(
         f"mean time of a sentence of dev, alone on one thread: student {times['student']:.3g} ms, teacher "
         f"{times['teacher']:.3g} ms, cascade {times['cascade']:.3g} ms ({times['teacher'] / times['cascade']:.2g} "

@@ -41,6 +41,14 @@ Away = Annotated[
         "an error (error).",
     ),
 ]
+RunCode = Annotated[
+    bool,
+    typer.Option(
+        "--run-code",
+        help="For a cascade whose teacher is an annotator: open it, which runs a Python file of DIR. Only if you trust "
+        "DIR; without it that teacher is away.",
+    ),
+]
 Split = Annotated[
     Literal["signs", "whitespace"] | None,
     typer.Option(

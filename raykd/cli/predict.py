@@ -19,7 +19,7 @@ from typing import Annotated, Literal, TextIO
 import typer
 
 from raykd.cli.console import stderr
-from raykd.cli.options import Away, ExportDir, Int8, Overwrite, Split, Threads, refuse_existing
+from raykd.cli.options import Away, ExportDir, Int8, Overwrite, RunCode, Split, Threads, refuse_existing
 from raykd.deploy.label_files import STANDARD_INPUT, Request, read_file_lines, recognise_form
 from raykd.deploy.label_texts import json_line, marked_line
 from raykd.errors import CorpusError, StoreError
@@ -78,6 +78,7 @@ def predict(
     threads: Threads = 1,
     split: Split = None,
     away: Away = "student",
+    run_code: RunCode = False,
 ) -> None:  # fmt: skip
     """Label FILE with the exported model in DIR: CoNLL gets labels (CoNLL-U: heads), other formats get JSON Lines."""
     check_export(folder, f"raykd predict {{}} {shlex.quote(file)}")
@@ -85,7 +86,15 @@ def predict(
     if out is not None and out.exists() and Path(file).exists() and out.samefile(file):
         raise StoreError(str(out), "is the file to label", "give another name with --out")
     try:
-        labeller = load(folder, file=model_file(int8=int8), threads=threads, pos=pos, split=split, away=away)
+        labeller = load(
+            folder,
+            file=model_file(int8=int8),
+            threads=threads,
+            pos=pos,
+            split=split,
+            away=away,
+            run_code=run_code,
+        )
     except LabellerError as error:
         raise StoreError(str(folder), str(error), "see docs/EXPORT.md") from None
     form, settings = recognise_form(file, labeller, format_)

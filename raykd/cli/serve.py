@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from raykd.cli.console import stdout
-from raykd.cli.options import Away, ExportDir, Int8, Split, Threads
+from raykd.cli.options import Away, ExportDir, Int8, RunCode, Split, Threads
 from raykd.errors import Fault, RaykdError, SpecError, StoreError
 from raykd.serving.batching import MAX_BATCH, MAX_WAIT_MS
 from raykd.serving.labeller import LabellerError, load, model_file
@@ -34,6 +34,7 @@ def serve(
     int8: Int8 = False,
     split: Split = None,
     away: Away = "student",
+    run_code: RunCode = False,
     max_batch: Annotated[int, typer.Option(min=1, help="Most texts in one batch.")] = MAX_BATCH,
     max_wait_ms: Annotated[
         float, typer.Option(min=0, help="Milliseconds that a text may wait for others to share a batch.")
@@ -49,7 +50,15 @@ def serve(
             f"serving needs {error.name}; run pip install fastapi uvicorn prometheus_client"
         ) from None
     try:
-        labeller = load(folder, file=model_file(int8=int8), threads=threads, pos=pos, split=split, away=away)
+        labeller = load(
+            folder,
+            file=model_file(int8=int8),
+            threads=threads,
+            pos=pos,
+            split=split,
+            away=away,
+            run_code=run_code,
+        )
     except LabellerError as error:
         raise StoreError(str(folder), str(error), "see docs/SERVING.md") from None
     app = create_app(labeller, max_batch=max_batch, max_wait_ms=max_wait_ms)

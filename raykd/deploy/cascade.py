@@ -12,7 +12,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,24 +20,29 @@ from typing import Any
 import numpy as np
 
 from raykd.corpora.corpus import Corpus
+from raykd.deploy.annotator_teacher import asked_annotator, source_files, stored_answers
 from raykd.deploy.export import EXPORT_JSON, README, Export, export_run
 from raykd.errors import ExportError
 from raykd.metrics import score_metrics
 from raykd.progress import part_of_work, report_progress
+from raykd.recipes.run import Run
 from raykd.serving.labeller import (
     CONFIDENCES,
     STUDENT,
     TEACHER,
     Answer,
+    Ask,
     Labeller,
     LabellerError,
     confidence,
     load,
 )
+from raykd.storage.layout import MODEL
 from raykd.storage.store import Storage
 from raykd.tasks import Task
 from raykd.training.data import cached_corpus, sentence_languages
 from raykd.training.load import Tagger, load_tagger
+from raykd.training.model_folder import is_annotator
 
 MOST_SENTENCES = 4000
 """Most sentences of dev and of test, evenly over the part, on which a cascade is measured."""
@@ -103,14 +108,15 @@ class CascadeExport:
 
     Attributes:
         student: The export of the student.
-        teacher: The export of the teacher.
+        teacher: The export of the teacher; None for an annotator.
         rule: The rule by which sentences are passed on.
         outcomes: Part → outcome.
-        milliseconds: `student`, `teacher` and `cascade` → mean time of a sentence of dev, alone on one thread.
+        milliseconds: `student`, `teacher` and `cascade` → mean time of a sentence of dev, alone on one thread; of an
+            annotator's cascade that of the student.
     """
 
     student: Export
-    teacher: Export
+    teacher: Export | None
     rule: Rule
     outcomes: Mapping[str, Outcome]
     milliseconds: Mapping[str, float]
@@ -121,19 +127,21 @@ class BothAnswers:
 
     Args:
         student: The exported student.
-        teacher: The exported teacher.
+        ask: The teacher; where it has no usable answer, that of the student counts.
         tagger: The student in PyTorch, for its labels.
         corpus: The corpus.
         part: Name of the part.
     """
 
-    def __init__(self, student: Labeller, teacher: Labeller, tagger: Tagger, corpus: Corpus, part: str):
+    def __init__(self, student: Labeller, ask: Ask, tagger: Tagger, corpus: Corpus, part: str):
         table, form = corpus.parts[part], tagger.task.form
         rows = np.unique(np.linspace(0, table.num_rows - 1, min(table.num_rows, MOST_SENTENCES)).astype(int))
         table = table.take(rows)
         self.languages = list(sentence_languages(table))
         self.sentences = [words[form.words_in_front :] for words in table["tokens"].to_pylist()]
-        self.student, teachers = (model.answers(self.sentences, BATCH) for model in (student, teacher))
+        self.student = student.answers(self.sentences, BATCH)
+        asked = ask(self.sentences, BATCH)
+        teachers = [theirs or own for theirs, own in zip(asked, self.student, strict=True)]
         gold = form.targets(table, pos=corpus.pos, labels=tagger.tag_set)
 
         numbers = {tag: number for number, tag in enumerate(tagger.tag_set.tags)}
@@ -278,36 +286,38 @@ def export_cascade(
         folder = Storage(place)
         with part_of_work(0.0, 0.3):
             exported = export_run(student, folder, store=store, model_card=model_card, split=split)
-        with part_of_work(0.3, 0.5):
-            of_teacher = export_run(teacher, folder.child(TEACHER), store=store)
-        models = _opened(place)
-        both = models[STUDENT], models[TEACHER]
         tagger, corpus = load_tagger(student.uri), cached_corpus(store.uri, exported.run.corpus_id)
         if not corpus.parts["dev"].num_rows:
             raise ExportError(
                 f"{student.address}: the corpus has no dev, on which a threshold could be chosen"
             )
+        if tagger.task.form.has_student_labels:
+            raise ExportError(
+                "a parser has no cascade: its labels stand for heads; export it without --cascade"
+            )
+        with part_of_work(0.3, 0.5):
+            taught = _write_teacher(teacher, folder, tagger, store)
+        models = {STUDENT: load(place), **({} if taught.labeller is None else {TEACHER: taught.labeller})}
         report_progress(0.5, "labelling dev with both models")
-        dev = BothAnswers(*both, tagger, corpus, "dev")
+        dev = BothAnswers(models[STUDENT], taught.ask, tagger, corpus, "dev")
         report_progress(0.7, "choosing the threshold on dev")
         rule = choose_rule(dev, wish)
         outcomes = {"dev": dev.outcome(rule)}
         if corpus.parts["test"].num_rows:
             report_progress(0.8, "labelling test with both models")
-            outcomes["test"] = BothAnswers(*both, tagger, corpus, "test").outcome(rule)
+            test = BothAnswers(models[STUDENT], taught.ask, tagger, corpus, "test")
+            outcomes["test"] = test.outcome(rule)
         card = dict(folder.read_json(EXPORT_JSON))
-        card["cascade"] = {TEACHER: TEACHER, **asdict(rule), "wish": asdict(wish)}
+        card["cascade"] = {TEACHER: TEACHER, **taught.card, **asdict(rule), "wish": asdict(wish)}
         card["cascade"] |= {part: asdict(outcome) for part, outcome in outcomes.items()}
         folder.write_json(EXPORT_JSON, card)
-        report_progress(0.95, "timing both models and the cascade")
-        times = mean_milliseconds({**models, "cascade": load(place)}, dev.sentences)
+        report_progress(0.95, "timing the models")
+        whole = {} if taught.labeller is None else {"cascade": load(place)}
+        times = mean_milliseconds({**models, **whole}, dev.sentences)
         card["cascade"]["mean_ms"] = times
         folder.write_json(EXPORT_JSON, card)
-        exported, of_teacher = (
-            replace(export, address=folder_of.address)
-            for export, folder_of in ((exported, target), (of_teacher, target.child(TEACHER)))
-        )
-        written = CascadeExport(exported, of_teacher, rule, outcomes, times)
+        of_teacher = taught.export and replace(taught.export, address=target.child(TEACHER).address)
+        written = CascadeExport(replace(exported, address=target.address), of_teacher, rule, outcomes, times)
         if folder.exists(README):
             folder.write(README, folder.read(README) + _card_section(written).encode())
         for file in sorted(path for path in Path(place).rglob("*") if path.is_file()):
@@ -315,20 +325,44 @@ def export_cascade(
     return written
 
 
-def _opened(place: str) -> dict[str, Labeller]:
+@dataclass(frozen=True)
+class _Taught:
+    """The teacher in the folder of a cascade.
+
+    Attributes:
+        ask: Its answers to sentences of the corpus.
+        export: Its export; None for an annotator.
+        labeller: The opened export; None for an annotator.
+        card: Further entries of `cascade` in `export.json`.
+    """
+
+    ask: Ask
+    export: Export | None = None
+    labeller: Labeller | None = None
+    card: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _write_teacher(teacher: Storage, folder: Storage, tagger: Tagger, store: Storage) -> _Taught:
+    run = teacher.read_json(MODEL, Run.from_plain)
+    target = folder.child(TEACHER)
+    if is_annotator(run):
+        annotator = asked_annotator(run)
+        for name, content in source_files(annotator, store).items():
+            target.write(name, content)
+        tags: Any = tagger.tag_set  # no parser: the labels are tags
+        ask = stored_answers(annotator, store, tags, tagger.task.unit)
+        return _Taught(ask, card={"annotator": dict(run.model)})
+    exported = export_run(teacher, target, store=store)
     try:
-        models = {STUDENT: load(place), TEACHER: load(Path(place) / TEACHER)}
+        labeller = load(Path(folder.uri) / TEACHER)
     except LabellerError as error:
         raise ExportError(str(error)) from error
-    student, teacher = models.values()
-    if student.trees is not None:
-        raise ExportError("a parser has no cascade: its labels stand for heads; export it without --cascade")
-    if set(student.labels) != set(teacher.labels):
-        differing = ", ".join(sorted(set(student.labels) ^ set(teacher.labels))[:5])
+    if differing := set(labeller.labels) ^ set(tagger.tag_set.tags):
+        names = ", ".join(sorted(differing)[:5])
         raise ExportError(
-            f"student and teacher have different labels ({differing}); no cascade can be made of them"
+            f"student and teacher have different labels ({names}); no cascade can be made of them"
         )
-    return models
+    return _Taught(labeller.answers, exported, labeller)
 
 
 def _card_section(written: CascadeExport) -> str:

@@ -30,6 +30,7 @@ class Pipeline:
         batch_size: int = 32,
         split: str | None = None,
         away: Literal["student", "error"] = "student",
+        run_code: bool = False,
     ):
         if task not in TASKS:
             raise ValueError(f"unknown task {task!r} ({', '.join(TASKS)})")
@@ -39,7 +40,9 @@ class Pipeline:
         if aggregation_strategy not in ("none", "simple"):
             raise ValueError(f"unknown aggregation_strategy {aggregation_strategy!r} (none, simple)")
         self.task, self.batch_size, self.grouped = task, batch_size, aggregation_strategy == "simple"
-        self.labeller = load(model, file=model_file(int8=int8), threads=threads, split=split, away=away)
+        self.labeller = load(
+            model, file=model_file(int8=int8), threads=threads, split=split, away=away, run_code=run_code
+        )
         if self.labeller.trees is not None:
             problem = f"{model}: the model is a parser, and Transformers has no pipeline for trees"
             raise LabellerError(f"{problem}; use raykd.load({str(model)!r}).parse")

@@ -8,7 +8,7 @@ sentences are set (by an earlier `sentencizer`, `senter` or parser), the model r
 trained on the treebank's parts of speech), or gets them from another exported model: `"pos": "tagger"`.
 
 Of a cascade, `doc._.raykd_given_by` names the model that answered for each sentence; `"away": "error"` stops where its
-teacher is away.
+teacher is away, and `"run_code": true` opens an annotator that is its teacher.
 """
 
 from __future__ import annotations
@@ -40,7 +40,14 @@ GIVEN_BY = "raykd_given_by"
 
 @Language.factory(
     "raykd",
-    default_config={"int8": False, "threads": 1, "pos": None, "split": None, "away": "student"},
+    default_config={
+        "int8": False,
+        "threads": 1,
+        "pos": None,
+        "split": None,
+        "away": "student",
+        "run_code": False,
+    },
     assigns=["doc.ents", "token.tag", "token.pos", "doc.cats", "token.head", "token.dep"],
 )
 def make(
@@ -52,9 +59,10 @@ def make(
     pos: str | None,
     split: str | None,
     away: Literal["student", "error"],
+    run_code: bool,
 ) -> Component:
     """Return the component of the exported model in the folder `model`; the pipeline's configuration keeps paths."""
-    return Component(model, int8=int8, threads=threads, pos=pos, split=split, away=away)
+    return Component(model, int8=int8, threads=threads, pos=pos, split=split, away=away, run_code=run_code)
 
 
 class Component:
@@ -69,10 +77,18 @@ class Component:
         pos: str | None = None,
         split: str | None = None,
         away: Literal["student", "error"] = "student",
+        run_code: bool = False,
     ):
-        self._options = {"int8": int8, "threads": threads, "pos": pos, "split": split, "away": away}
+        self._options = {"int8": int8, "threads": threads, "pos": pos, "split": split}
+        self._options |= {"away": away, "run_code": run_code}
         self.labeller = load(
-            model, file=model_file(int8=int8), threads=threads, pos=pos, split=split, away=away
+            model,
+            file=model_file(int8=int8),
+            threads=threads,
+            pos=pos,
+            split=split,
+            away=away,
+            run_code=run_code,
         )
         if not Doc.has_extension(GIVEN_BY):
             Doc.set_extension(GIVEN_BY, default=None)

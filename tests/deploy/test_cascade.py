@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,12 +16,17 @@ from typer.testing import CliRunner
 
 import raykd
 from raykd.cli.main import app
+from raykd.corpora.answers import AskedText, answer_json, text_key
+from raykd.corpora.answers.stored_answer import StoredAnswer
+from raykd.corpora.stored_sources import find_corpus
+from raykd.deploy.annotator_teacher import asked_annotator
 from raykd.deploy.cascade import BothAnswers, Rule, Wish, choose_rule, export_cascade, threshold_of
 from raykd.errors import ExportError
 from raykd.serving.labeller import CONFIDENCES, LabellerError, load
 from raykd.storage.store import Storage
 from raykd.training.data import cached_corpus
 from raykd.training.load import load_tagger
+from raykd.transfer.answer_store import describe_annotator, write_answers
 from tests.training.small import executed, prepared, recipe, student_of
 
 TEXTS = ["Ada Lovelace lives in London.", "Berlin", "Kein Wort davon ist wahr, sagte Peter Meier aus Wien."]
@@ -118,7 +122,7 @@ def test_what_is_scored_is_what_is_delivered(ready, written):
     assert label.cascade.kind in CONFIDENCES
     tagger, corpus = load_tagger(folders(ready)[0].uri), cached_corpus(preparation.storage.uri, run.corpus_id)
     for part, outcome in exported.outcomes.items():
-        both = BothAnswers(label, label, tagger, corpus, part)
+        both = BothAnswers(label, label.answers, tagger, corpus, part)
         everything = np.ones(len(both.sentences), bool)
         assert both.score(everything) == pytest.approx(outcome.score)
         passed = [answer.given_by == "teacher" for answer in label.answers(both.sentences, 7)]
@@ -206,20 +210,10 @@ def test_a_student_without_a_teacher_names_one(tmp_path):
     assert "learnt from no teachers, and a cascade has one" in str(result.exception) + result.output
 
 
-@pytest.mark.parametrize(
-    ("trees", "labels", "message"),
-    [
-        (None, ("O", "S-LOC", "S-GPE"), r"student and teacher have different labels \(S-GPE, S-PER\)"),
-        ("some", ("O", "S-LOC", "S-PER"), "a parser has no cascade"),
-    ],
-)
-def test_models_that_make_no_cascade_are_refused_and_nothing_is_written(
-    ready, tmp_path, monkeypatch, trees, labels, message
-):
-    models = {"teacher": SimpleNamespace(labels=labels)}
-    student = SimpleNamespace(labels=("O", "S-LOC", "S-PER"), trees=trees)
-    monkeypatch.setattr("raykd.deploy.cascade.load", lambda folder: models.get(Path(folder).name, student))
-    with pytest.raises(ExportError, match=message):
+def test_models_with_other_labels_make_no_cascade_and_nothing_is_written(ready, tmp_path, monkeypatch):
+    teacher = SimpleNamespace(labels=("O", "S-GPE"), answers=None)
+    monkeypatch.setattr("raykd.deploy.cascade.load", lambda folder: teacher)
+    with pytest.raises(ExportError, match=r"student and teacher have different labels \(B-LOC"):
         export_cascade(
             *folders(ready), Storage(str(tmp_path / "out")), store=ready[0].storage, wish=Wish(share=0.5)
         )
@@ -230,3 +224,97 @@ def test_the_rule_of_a_card_is_read_back(written):
     exported, folder = written
     card = json.loads((folder / "export.json").read_text())["cascade"]
     assert Rule(card["confidence"], card["threshold"]) == exported.rule
+
+
+TEACHER = """
+import pathlib
+
+def label(texts):
+    with pathlib.Path("{log}").open("a") as log:
+        log.writelines(text.text + "\\n" for text in texts)
+    for text in texts:
+        if "unusable" in text.words:
+            yield ["NONSENSE"]
+        else:
+            yield ["B-PER" if word[0].isupper() else "O" for word in text.words]
+"""
+
+
+@pytest.fixture(scope="module")
+def annotated(tmp_path_factory):
+    """A store in which a Python function has labelled a corpus, the run of a student of it, and the function's log."""
+    folder = tmp_path_factory.mktemp("annotator")
+    log = folder / "asked.txt"
+    (folder / "my_teacher.py").write_text(TEACHER.replace("{log}", str(log)))
+    annotator = {"kind": "python", "function": "my_teacher:label", "version": "1", "answers": "labels"}
+    run_recipe = recipe(
+        corpus={"train": 40, "dev": 30, "test": 30}, teachers=annotator, objective={"kind": "posterior"},
+        schedule={"epochs": 2},
+    )  # fmt: skip
+    storage = Storage(str(folder / "store"))
+    corpus, _ = find_corpus(run_recipe.corpus, storage)
+    source = run_recipe.teachers.find_source([folder])
+    words = [tuple(row) for part in corpus.parts.values() for row in part["tokens"].to_pylist()]
+    texts = list({text_key(row): AskedText(row, " ".join(row), "en") for row in words}.values())
+    answers = [
+        StoredAnswer(text.key, answer_json(value, text, "labels"))
+        for text, value in zip(texts, run_recipe.teachers.open(source)(texts), strict=True)
+    ]
+    answers_id = run_recipe.teachers.pinned().answers_id
+    write_answers(storage, answers_id, 0, answers)
+    describe_annotator(storage, answers_id, {"source": source.path})
+    ready = prepared(storage.uri, run_recipe)
+    run = student_of(ready, run_recipe)
+    executed(ready, run)
+    log.unlink()
+    return ready, run, log
+
+
+def test_an_annotator_is_asked_about_what_the_student_is_not_sure_of(annotated, tmp_path, monkeypatch):
+    ready, run, log = annotated
+    exported = export_cascade(
+        ready.storage.child(*run.folder), ready.storage.child(*ready.teachers[0].run.folder),
+        Storage(str(tmp_path / "out")), store=ready.storage, wish=Wish(share=0.5),
+    )  # fmt: skip
+    assert not log.exists()  # dev and test have stored answers
+    assert exported.teacher is None
+    assert set(exported.milliseconds) == {"student"}
+    assert exported.outcomes["dev"].share == pytest.approx(0.5, abs=0.1)
+    assert (tmp_path / "out/teacher/my_teacher.py").is_file()
+
+    monkeypatch.chdir(tmp_path)
+    assert {labelled.given_by for labelled in raykd.load(tmp_path / "out")(TEXTS)} <= {"student", "away"}
+    assert not log.exists()  # no code of a folder runs unless its user says so
+    with pytest.raises(LabellerError, match="whose code is run; if you trust the folder"):
+        raykd.load(tmp_path / "out", away="error")
+    label: Any = raykd.load(tmp_path / "out", run_code=True)
+    sentences = [text.split() for text in TEXTS]
+    answers = label.answers(sentences, 32)
+    unsure = [words for words, answer in zip(sentences, answers, strict=True) if answer.given_by == "teacher"]
+    asked = log.read_text().splitlines() if log.exists() else []
+    assert asked == [" ".join(words) for words in unsure]
+    everything = label.cascade.ask(sentences, 32)
+    for words, answer in zip(sentences, everything, strict=True):
+        assert [name != "O" for name in answer.best] == [word[0].isupper() for word in words]
+        assert answer.lattice().marginals().max(1) == pytest.approx(1.0)
+    assert label.cascade.ask([["unusable", "text"]], 32) == [None]
+
+
+def test_without_what_opens_it_an_annotator_is_away(annotated, tmp_path, monkeypatch):
+    ready, run, _ = annotated
+    folders_of_both = (ready.storage.child(*run.folder), ready.storage.child(*ready.teachers[0].run.folder))
+    export_cascade(*folders_of_both, Storage(str(tmp_path)), store=ready.storage, wish=Wish(share=1.0))
+    monkeypatch.setattr("raykd.serving.labeller.cascade.entry_points", lambda group: [])
+    assert {labelled.given_by for labelled in raykd.load(tmp_path, run_code=True)(TEXTS)} == {"away"}
+    with pytest.raises(LabellerError, match="its teacher is an annotator, whose code is run; install raykd"):
+        raykd.load(tmp_path, away="error", run_code=True)
+
+
+def test_answers_in_files_cannot_be_asked_about_new_texts(ready, tmp_path):
+    file = tmp_path / "answers.jsonl"
+    file.write_text(json.dumps({"text": "Ada", "labels": ["S-PER"]}) + "\n")
+    of_files = SimpleNamespace(
+        role="teacher", model={"kind": "annotations", "path": str(file), "answers": "labels"}
+    )
+    with pytest.raises(ExportError, match="has stored answers and cannot be asked about new texts"):
+        asked_annotator(of_files)  # type: ignore[arg-type]

@@ -22,7 +22,7 @@ model.py          all of it together
 
 from __future__ import annotations
 
-from .cascade import AWAY, CONFIDENCES, STUDENT, TEACHER, Answer, Cascade, confidence
+from .cascade import AWAY, CONFIDENCES, STUDENT, TEACHER, Answer, Ask, Cascade, confidence
 from .folder import CARD, FLOAT32, INT8, LABELS, VOCABULARY, WEIGHTS, LabellerError, model_file
 from .lattice import Chain, Lattice, best_path
 from .model import READ_AHEAD, Labeller, load
@@ -55,6 +55,7 @@ __all__ = [
     "WHITESPACE",
     "Answer",
     "Arc",
+    "Ask",
     "Cascade",
     "Chain",
     "Labelled",

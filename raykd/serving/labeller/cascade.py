@@ -8,6 +8,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -80,8 +82,21 @@ def confidence(answer: Answer, kind: str) -> float:
     )
 
 
-Ask = Callable[[Sequence[Sequence[str]], int], Sequence[Answer]]
-"""Labels sentences, some together, with the teacher."""
+Ask = Callable[[Sequence[Sequence[str]], int], Sequence[Answer | None]]
+"""Labels sentences, some together, with the teacher; None stands for no usable answer."""
+ANNOTATORS = "raykd.annotators"
+"""Group of entry points that open a teacher which is no export: a function, a pipeline, a service."""
+
+
+def open_annotator(folder: Path, card: Mapping[str, Any]) -> Ask | None:
+    """Return the annotator of a cascade; None if no package that opens it is installed.
+
+    Args:
+        folder: Folder of the cascade.
+        card: Content of `export.json`.
+    """
+    openers = list(entry_points(group=ANNOTATORS))
+    return openers[0].load()(folder, card) if openers else None
 
 
 @dataclass(frozen=True)
@@ -130,15 +145,16 @@ class Cascade:
             return completed
         asked = self._ask([sentences[row] for row in unsure], batch)
         for place, row in enumerate(unsure):
-            if asked is None:
+            by_teacher = None if asked is None else asked[place]
+            if by_teacher is None:
                 completed[row] = replace(completed[row], given_by=AWAY)
             else:
                 # A teacher that is a cascade itself says which of its models answered.
-                within = asked[place].given_by
-                completed[row] = replace(asked[place], given_by=f"{TEACHER}/{within}" if within else TEACHER)
+                within = by_teacher.given_by
+                completed[row] = replace(by_teacher, given_by=f"{TEACHER}/{within}" if within else TEACHER)
         return completed
 
-    def _ask(self, sentences: Sequence[Sequence[str]], batch: int) -> Sequence[Answer] | None:
+    def _ask(self, sentences: Sequence[Sequence[str]], batch: int) -> Sequence[Answer | None] | None:
         if self.ask is None:
             if self.may_be_away:
                 return None

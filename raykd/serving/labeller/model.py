@@ -10,7 +10,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from .cascade import Answer, Ask, Cascade
+from .cascade import Answer, Ask, Cascade, open_annotator
 from .folder import CARD, FLOAT32, INT8, LABELS, VOCABULARY, LabellerError, read_chain, read_json
 from .lattice import legal_chain, sum_of_chains
 from .pieces import speller, splitter, with_package, with_special_words
@@ -32,6 +32,7 @@ def load(
     pos: str | Path | None = None,
     split: str | None = None,
     away: Literal["student", "error"] = "student",
+    run_code: bool = False,
 ) -> Labeller:
     """Load a model from a folder written by `raykd export`.
 
@@ -45,13 +46,15 @@ def load(
             alone; None: as the export says.
         away: For a cascade whose teacher is away or fails: give the answer of the `student`, marked, or raise an
             `error`.
+        run_code: For a cascade whose teacher is an annotator: open it, which runs a Python file of the folder, or loads
+            the pipeline that the folder names. Set it only if you trust the folder. False: that teacher is away.
 
     Raises:
         LabellerError: A file is missing or differs from the exported one; a package is missing; `pos` is not such a
             model, or is of no use; or `split` is unknown, or differs from the training of a model with one label per
             text.
     """
-    model = Labeller(Path(folder), file=file, threads=threads, split=split, away=away)
+    model = Labeller(Path(folder), file=file, threads=threads, split=split, away=away, run_code=run_code)
     if pos is not None:
         model.set_tagger(Labeller(Path(pos), file=file, threads=threads))
     return model
@@ -68,9 +71,10 @@ class Labeller:
         threads: int = 1,
         split: str | None = None,
         away: str = "student",
+        run_code: bool = False,
     ):
         self.folder, self.file, self.card = folder, file, read_json(folder, CARD)
-        self._threads, self._away = threads, away
+        self._threads, self._away, self._run_code = threads, away, run_code
         if "decoder" not in self.card:
             raise LabellerError(f"{folder / CARD}: an earlier version wrote it; export the model again")
         if file not in (FLOAT32, INT8):
@@ -115,6 +119,16 @@ class Labeller:
     def _open_teacher(self) -> Ask | None:
         """Return the teacher of a cascade; None if it is away and may be."""
         place = self.card["cascade"]["teacher"]
+        if "annotator" in self.card["cascade"]:
+            annotator = open_annotator(self.folder, self.card) if self._run_code else None
+            if annotator is None and self._away == "error":
+                hint = (
+                    "install raykd"
+                    if self._run_code
+                    else "if you trust the folder, load it with run_code=True"
+                )
+                raise LabellerError(f"{self.folder}: its teacher is an annotator, whose code is run; {hint}")
+            return annotator
         try:
             teacher = Labeller(self.folder / place, file=self.file, threads=self._threads, away=self._away)
         except LabellerError:
@@ -137,7 +151,15 @@ class Labeller:
 
     def __reduce__(self) -> tuple[Callable[..., Labeller], tuple[Any, ...]]:
         # A session of ONNX Runtime cannot be pickled, so another process opens the files again.
-        return _reopen, (self.folder, self.file, self._threads, self.split, self._away, self.tagger)
+        return _reopen, (
+            self.folder,
+            self.file,
+            self._threads,
+            self.split,
+            self._away,
+            self._run_code,
+            self.tagger,
+        )
 
     @property
     def needs_pos(self) -> bool:
@@ -368,8 +390,8 @@ def _split(folder: Path, card: Mapping[str, Any], split: str | None) -> str:
 
 
 def _reopen(
-    folder: Path, file: str, threads: int, split: str, away: str, tagger: Labeller | None
+    folder: Path, file: str, threads: int, split: str, away: str, run_code: bool, tagger: Labeller | None
 ) -> Labeller:
-    model = Labeller(folder, file=file, threads=threads, split=split, away=away)
+    model = Labeller(folder, file=file, threads=threads, split=split, away=away, run_code=run_code)
     model.tagger = tagger
     return model
