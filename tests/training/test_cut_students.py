@@ -14,6 +14,7 @@ from raykd.recipes.recipe_faults import recipe_faults
 from raykd.recipes.stored_vocabulary import open_vocabulary
 from raykd.storage.layout import IMPORTANCE
 from raykd.storage.store import Storage
+from raykd.sweep.doctor import examine_store
 from raykd.sweep.uses import _use, used_by
 from raykd.training.data import encoded_part
 from raykd.training.execute import _starting_model
@@ -307,3 +308,22 @@ def test_a_teacher_of_other_labels_is_refused(ready, checkpoint, monkeypatch):
     monkeypatch.setattr("raykd.training.cut_weights.load_model", lambda *_: teacher)
     with pytest.raises(StoreError, match=r"has other labels or another head than the student \(classifier"):
         _starting_model(ready.storage, run)
+
+
+def test_damaged_importance_is_refused_found_and_measured_again(checkpoint, tmp_path):
+    run_recipe = cut_recipe(checkpoint, student={"layers": (0, 1), "heads": 1})
+    ready = prepare(run_recipe, Storage(str(tmp_path / "store")))
+    train_teachers(ready)
+    (run,) = student_runs(run_recipe, ready)
+    start = weights_of(_starting_model(ready.storage, run))
+    (name,) = ready.storage.names(f"{IMPORTANCE}/")
+    file = tmp_path / "store" / name
+    data = bytearray(file.read_bytes())
+    data[data.index(b"heads") + 10] ^= 1
+    file.write_bytes(bytes(data))
+    with pytest.raises(StoreError, match="importance-"):
+        _starting_model(ready.storage, run)
+    (damage,) = examine_store(ready.storage).damages
+    assert damage.remove == (name,)
+    file.unlink()
+    assert same(weights_of(_starting_model(ready.storage, run)), start)
